@@ -1,0 +1,1 @@
+"""What can be merged: every aggregate as lift, merge, invert and lower, with its properties."""

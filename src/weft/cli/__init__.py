@@ -1,0 +1,1 @@
+"""The command line: a face without logic of its own."""

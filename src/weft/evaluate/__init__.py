@@ -1,0 +1,1 @@
+"""How partials become answers: one technique a file, compiled kernels."""

@@ -1,0 +1,1 @@
+"""Which queries share what: cost models and one optimizer a file."""

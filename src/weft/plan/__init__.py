@@ -1,0 +1,1 @@
+"""The forest: trees, slicings, techniques, costs."""

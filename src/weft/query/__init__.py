@@ -1,0 +1,1 @@
+"""What was asked: the model and one front end a language."""
