@@ -1,6 +1,25 @@
 """Weft: thousands of sliding-window queries over one stream for the price of one, on Spark."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from weft._version import __version__
 from weft.errors import QueriesError, QueryError, WeftError
 
-__all__ = ["QueriesError", "QueryError", "WeftError", "__version__"]
+if TYPE_CHECKING:
+    from weft.spark.answers import Answers
+    from weft.spark.engine import Engine
+
+__all__ = ["Answers", "Engine", "QueriesError", "QueryError", "WeftError", "__version__"]
+
+_ROOMS = {"Engine": "weft.spark.engine", "Answers": "weft.spark.answers"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs Spark or numba only when it is asked for: kernels and plans work without a session."""
+    if name not in _ROOMS:
+        raise AttributeError(f"module weft has no attribute {name}")
+    from importlib import import_module
+
+    return getattr(import_module(_ROOMS[name]), name)

@@ -1,6 +1,6 @@
 """Monoids: the merge of two partials, compiled, with the algebra that techniques may rely on.
 
-A partial is ``width`` numbers, one column each. ``merge(older, newer)`` takes and returns a plain number where width is 1
+A partial is ``width`` numbers, a column each. ``merge(older, newer)`` takes and gives a plain number where width is 1
 and a tuple otherwise; the older operand always stands left, so operations that do not commute come out right.
 """
 

@@ -1,1 +1,1 @@
-"""Where a stream is cut."""
+"""Where a stream is cut: edges as progressions, and exactly how many there are."""

@@ -1,0 +1,34 @@
+# Weft: `make demo` shows it on real data, `make test` proves it. Both install what they need into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: install demo test lint bench clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m weft.spark.warm
+	touch $@
+
+demo: install
+	$(BIN)/python examples/flights/demo.py
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: install
+	$(BIN)/python benchmarks/thousand.py
+	$(BIN)/python benchmarks/techniques.py
+
+clean:
+	rm -rf $(VENV) demo-out bench-out

@@ -1,0 +1,195 @@
+"""Every aggregate, declared once: its measures over a slice, and how merged measures become an answer.
+
+Average shows the idea: *lift* is Spark's ``sum(x)`` and ``count(x)`` over a slice, *merge* adds both, *lower* divides
+them once a window is complete. Properties (invertible, selective, commutative) belong to the measures' monoids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from weft.algebra import lower, monoids
+from weft.algebra.lower import Lowering
+from weft.algebra.measures import (
+    Measure,
+    decode_bits,
+    decode_by,
+    decode_counts,
+    decode_decimal_sums,
+    decode_extreme,
+    decode_float_sums,
+    decode_integer_sums,
+    decode_joint,
+    decode_limbs,
+    decode_moments,
+    is_ranked,
+)
+from weft.errors import WeftError
+
+
+class UnsupportedAggregateError(WeftError):
+    """An aggregate, or an argument type of one, that Weft does not compute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What has to be kept of a slice for one aggregate call, and how its answers come out of that."""
+
+    measures: tuple[Measure, ...]
+    lower: Lowering
+
+
+Types = Sequence[pa.DataType]
+
+ROWS = Measure(("count(1)",), decode_counts)
+"""How many rows a slice holds: tells which windows appear, and is ``count(*)``."""
+
+
+def recipe(function: str, types: Types) -> Recipe:
+    """How to compute ``function`` over arguments of these types.
+
+    Examples
+    --------
+    >>> [measure.columns for measure in recipe("avg", [pa.float64()]).measures]
+    [('sum({0})',), ('count({0})',)]
+    """
+    if function not in RECIPES:
+        raise UnsupportedAggregateError(f"{function} is not an aggregate that Weft computes")
+    return RECIPES[function](types)
+
+
+def _count(types: Types) -> Recipe:
+    if not types:
+        return Recipe((ROWS,), lower.integers)
+    arguments = ", ".join(f"{{{index}}}" for index in range(len(types)))
+    return Recipe((Measure((f"count({arguments})",), decode_counts),), lower.integers)
+
+
+def _count_if(types: Types) -> Recipe:
+    return Recipe((Measure(("count_if({0})",), decode_counts),), lower.integers)
+
+
+def _sum_measure(kind: pa.DataType) -> Measure:
+    if pa.types.is_int64(kind):
+        # two limbs: a slice's own sum may need more than 64 bits though the window's answer does not
+        return Measure(("sum(shiftright({0}, 32))", "sum({0} & 4294967295L)"), decode_limbs)
+    if pa.types.is_integer(kind):
+        return Measure(("sum({0})",), decode_integer_sums)
+    if pa.types.is_decimal(kind):
+        return Measure(("sum({0})",), decode_decimal_sums)
+    if pa.types.is_floating(kind) or pa.types.is_string(kind):
+        return Measure(("sum({0})",), decode_float_sums)
+    raise UnsupportedAggregateError(f"sums of {kind} are not supported yet")
+
+
+def _sum(types: Types) -> Recipe:
+    return Recipe((_sum_measure(types[0]),), lower.sums)
+
+
+def _avg(types: Types) -> Recipe:
+    return Recipe((_sum_measure(types[0]), Measure(("count({0})",), decode_counts)), lower.averages)
+
+
+def _extreme(function: str) -> Callable[[Types], Recipe]:
+    decode = decode_extreme(largest=function == "max")
+
+    def build(types: Types) -> Recipe:
+        _require_ordered(types[0], function)
+        return Recipe((Measure((f"{function}({{0}})",), decode),), lower.values)
+
+    return build
+
+
+def _require_ordered(kind: pa.DataType, function: str) -> None:
+    ordered = (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_timestamp(kind)
+        or is_ranked(kind)
+    )
+    if not ordered:
+        raise UnsupportedAggregateError(f"{function} over {kind} is not supported yet")
+
+
+MOMENT_COLUMNS = ("count({0})", "avg(double({0}))", "var_pop({0})", "skewness({0})", "kurtosis({0})")
+
+
+def _moments(order: int, lowering: Lowering) -> Callable[[Types], Recipe]:
+    measure = Measure(MOMENT_COLUMNS[: order + 1], decode_moments(order))
+    return lambda _: Recipe((measure,), lowering)
+
+
+JOINT_COLUMNS = (
+    "regr_count({1}, {0})",
+    "regr_avgx({1}, {0})",
+    "regr_avgy({1}, {0})",
+    "regr_sxy({1}, {0})",
+    "regr_sxx({1}, {0})",
+    "regr_syy({1}, {0})",
+)
+
+
+def _joint(measure: Measure, lowering: Lowering) -> Callable[[Types], Recipe]:
+    return lambda _: Recipe((measure,), lowering)
+
+
+COVARIANCE = Measure(JOINT_COLUMNS[:4], decode_joint(monoids.covariance))
+CORRELATION = Measure(JOINT_COLUMNS, decode_joint(monoids.correlation))
+
+
+def _bits(function: str) -> Callable[[Types], Recipe]:
+    monoid = {"bit_and": monoids.and_int, "bit_or": monoids.or_int, "bit_xor": monoids.xor_int}[function]
+    measure = Measure((f"{function}({{0}})",), decode_bits(monoid))
+    return lambda _: Recipe((measure,), lower.values)
+
+
+def _booleans(function: str) -> Callable[[Types], Recipe]:
+    measure = Measure((f"{function}({{0}})",), decode_extreme(largest=function == "bool_or"))
+    return lambda _: Recipe((measure,), lower.values)
+
+
+def _by(function: str) -> Callable[[Types], Recipe]:
+    # a struct of both, so that ties of the order are settled by the value and not by the order of arrival
+    extreme = function.removesuffix("_by")
+    column = f"{extreme}(CASE WHEN {{1}} IS NOT NULL THEN struct({{1}} AS o, {{0}} AS v) END)"
+    measure = Measure((column,), decode_by(largest=extreme == "max"))
+
+    def build(types: Types) -> Recipe:
+        _require_ordered(types[1], function)
+        _require_ordered(types[0], function)
+        return Recipe((measure,), lower.carried)
+
+    return build
+
+
+RECIPES: dict[str, Callable[[Types], Recipe]] = {
+    "count": _count,
+    "count_if": _count_if,
+    "sum": _sum,
+    "avg": _avg,
+    "min": _extreme("min"),
+    "max": _extreme("max"),
+    "var_pop": _moments(2, lower.variance(population=True)),
+    "var_samp": _moments(2, lower.variance(population=False)),
+    "stddev_pop": _moments(2, lower.deviation(population=True)),
+    "stddev_samp": _moments(2, lower.deviation(population=False)),
+    "skewness": _moments(3, lower.skewness),
+    "kurtosis": _moments(4, lower.kurtosis),
+    "covar_pop": _joint(COVARIANCE, lower.covariance(population=True)),
+    "covar_samp": _joint(COVARIANCE, lower.covariance(population=False)),
+    "corr": _joint(CORRELATION, lower.correlation),
+    "bool_and": _booleans("bool_and"),
+    "bool_or": _booleans("bool_or"),
+    "bit_and": _bits("bit_and"),
+    "bit_or": _bits("bit_or"),
+    "bit_xor": _bits("bit_xor"),
+    "min_by": _by("min_by"),
+    "max_by": _by("max_by"),
+}
+"""``first`` and ``last`` are ``min_by`` and ``max_by`` event time: the planner writes them so."""

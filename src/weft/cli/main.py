@@ -1,0 +1,55 @@
+"""The ``weft`` command."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from weft._version import __version__
+from weft.cli.run import check_command, explain_command, run_command
+from weft.errors import QueriesError, QueryError, WeftError
+
+BAD_USE = 2
+FAILED = 1
+
+app = typer.Typer(
+    name="weft",
+    help="Answers thousands of Spark SQL window queries over one stream in one shared pass.",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"weft {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    pass
+
+
+app.command("run")(run_command)
+app.command("explain")(explain_command)
+app.command("check")(check_command)
+
+
+def main() -> None:
+    """Run the command: 0 done, 2 bad use or bad query, 1 failure."""
+    errors = Console(stderr=True, highlight=False)
+    try:
+        app(prog_name="weft")
+    except (QueryError, QueriesError) as error:
+        errors.print(str(error), style="red", markup=False, soft_wrap=True)
+        sys.exit(BAD_USE)
+    except WeftError as error:
+        errors.print(f"weft: {error}", style="red", markup=False, soft_wrap=True)
+        sys.exit(FAILED)

@@ -1,0 +1,1 @@
+"""One technique a file, each with its card at the head."""

@@ -1,0 +1,159 @@
+"""A user's Python functions become a monoid: compiled where numba can, objects otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
+
+from weft.algebra.monoid import Kernel, Monoid
+from weft.evaluate.aggregate import Aggregate, AggregateError, Resolved
+from weft.evaluate.columns import Columns, empty_columns, load, store
+
+_NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+
+
+def user_defined(
+    name: str,
+    *,
+    merge: Kernel,
+    identity: Any,
+    lift: Kernel | None = None,
+    lower: Kernel | None = None,
+    invert: Kernel | None = None,
+    commutative: bool = False,
+    selective: bool = False,
+) -> Aggregate:
+    """An aggregate of your own; compiled if numba can, run as Python otherwise.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+    merge
+        ``merge(older, newer)``; must be associative and change neither. A partial is a number, a tuple of numbers, or
+        any object.
+    identity
+        The partial of no items.
+    lift, lower
+        Item to partial and partial to answer; left out where they would change nothing.
+    invert
+        ``invert(total, oldest)``; give it only if it is exact, and techniques that subtract are allowed.
+    commutative, selective
+        Whether the order does not matter; whether ``merge`` always returns one of its operands.
+
+    Examples
+    --------
+    >>> from weft.evaluate import SlidingWindow
+    >>> longest = user_defined("longest", merge=lambda a, b: a if len(a) >= len(b) else b, identity="", selective=True)
+    >>> SlidingWindow(longest, [2]).push_many(["pear", "fig", "kiwi"])[:, 0].tolist()
+    ['pear', 'pear', 'kiwi']
+    """
+    definition = _Definition(name, merge, identity, lift, lower, invert, commutative, selective)
+    return Aggregate(name, definition.resolve)
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """What :func:`user_defined` was given."""
+
+    name: str
+    merge: Kernel
+    identity: Any
+    lift: Kernel | None
+    lower: Kernel | None
+    invert: Kernel | None
+    commutative: bool
+    selective: bool
+
+    def resolve(self, kind: str, item: Any) -> Resolved:
+        """The compiled form if the partial is numbers and numba takes its functions, else the object form."""
+        dtypes = self._column_types(item)
+        if dtypes is not None:
+            merge, invert = self._compiled(self.merge, dtypes), self._compiled(self.invert, dtypes)
+            if merge is not None and (invert is not None or self.invert is None):
+                identity = self.identity if isinstance(self.identity, tuple) else (self.identity,)
+                return self._resolved(self._monoid(dtypes, identity, merge, invert))
+        return self._resolved(self._monoid(("object",), (self.identity,), _python(self.merge), _python(self.invert)))
+
+    def _column_types(self, item: Any) -> tuple[str, ...] | None:
+        """The partial's columns, or None where it is not made of numbers."""
+        partial = self.lift(item) if self.lift else item
+        merged = self.merge(partial, partial)
+        kinds: list[str] = []
+        shapes = [value if isinstance(value, tuple) else (value,) for value in (self.identity, partial, merged)]
+        if len({len(shape) for shape in shapes}) > 1:
+            return None
+        for values in zip(*shapes, strict=True):
+            if not all(isinstance(value, _NUMBERS) for value in values):
+                return None
+            kinds.append("float64" if any(isinstance(value, float | np.floating) for value in values) else "int64")
+        return tuple(kinds)
+
+    def _compiled(self, function: Kernel | None, dtypes: tuple[str, ...]) -> Kernel | None:
+        """``function`` compiled, if numba takes it and it returns the types that it is given."""
+        if function is None:
+            return None
+        compiled = function if isinstance(function, Dispatcher) else njit(nogil=True)(function)
+        values = tuple(np.dtype(dtype).type(1) for dtype in dtypes)
+        partial = values[0] if len(values) == 1 else values
+        try:
+            result = compiled(partial, partial)
+        except (NumbaError, ArithmeticError):
+            return None
+        results = result if isinstance(result, tuple) else (result,)
+        agrees = [np.asarray(value).dtype == dtype for value, dtype in zip(results, dtypes, strict=True)]
+        return cast(Kernel, compiled) if all(agrees) else None
+
+    def _monoid(
+        self, dtypes: tuple[str, ...], identity: tuple[Any, ...], merge: Kernel, invert: Kernel | None
+    ) -> Monoid:
+        return Monoid(self.name, dtypes, identity, merge, invert, self.commutative, self.selective)
+
+    def _resolved(self, monoid: Monoid) -> Resolved:
+        return Resolved(monoid, lambda items: self._lift(monoid, items), self._lower)
+
+    def _lift(self, monoid: Monoid, items: np.ndarray) -> Columns:
+        if self.lift is None:
+            return (items.astype(monoid.dtypes[0]),)
+        columns = empty_columns(monoid, len(items))
+        for index, item in enumerate(items):
+            partial = self.lift(item)
+            if monoid.dtypes != ("object",):
+                self._check(partial, monoid)
+            store(columns, index, partial)
+        return columns
+
+    def _check(self, partial: Any, monoid: Monoid) -> None:
+        """Refuse what a column of integers would silently cut off."""
+        values = partial if isinstance(partial, tuple) else (partial,)
+        for value, dtype in zip(values, monoid.dtypes, strict=True):
+            if dtype == "int64" and isinstance(value, float | np.floating):
+                raise AggregateError(
+                    f"{self.name}: lift gave {value!r} where the first item gave an integer; "
+                    "let lift, or the identity, give floats from the start"
+                )
+
+    def _lower(self, columns: Columns) -> np.ndarray:
+        if self.lower is None:
+            return columns[0]
+        answers = [self.lower(load(columns, index)) for index in range(len(columns[0]))]
+        if all(isinstance(answer, _NUMBERS) for answer in answers):
+            return np.array(answers)
+        return objects_array(answers)
+
+
+def objects_array(items: Any) -> np.ndarray:
+    """A one-dimensional array of Python objects; numpy alone would unpack equally long tuples."""
+    array = np.empty(len(items), object)
+    for index, item in enumerate(items):
+        array[index] = item
+    return array
+
+
+def _python(function: Kernel | None) -> Any:
+    return function.py_func if isinstance(function, Dispatcher) else function

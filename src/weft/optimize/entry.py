@@ -1,0 +1,145 @@
+"""From queries to a forest: a pure function, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from random import Random
+from typing import Literal
+
+from weft.errors import WeftError
+from weft.optimize.constants import Constants
+from weft.optimize.cost import CostModel, Levels, calibrated, three_level, two_level
+from weft.optimize.items import Item, Question, items_of
+from weft.optimize.loom import Loom
+from weft.optimize.nodes.placement import Placed, balance
+from weft.optimize.omega import Technique
+from weft.optimize.registry import NAMES, NODE_OPTIMIZERS, OPTIMIZERS
+from weft.plan.forest import Forest, Tree
+from weft.query.model import Query
+from weft.slicing.edge_rate import MICROSECONDS, Rate, edge_rate
+from weft.slicing.progression import Alignment, prune
+
+ModelName = Literal["two-level", "three-level", "calibrated"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    items: tuple[Item, ...]
+    optimizer: str
+    technique: Technique
+    capacities: tuple[float, ...]
+    seed: int
+
+
+def optimize(
+    queries: Iterable[Query | Question] | Sequence[Item],
+    rate: float,
+    optimizer: str = "weft",
+    *,
+    model: ModelName | None = None,
+    technique: str | None = None,
+    alignment: Alignment = "start",
+    nodes: int | Sequence[float] = 1,
+    constants: Constants | None = None,
+    groups: float = 1.0,
+    seed: int = 0,
+) -> Forest:
+    """Decide which queries share a slicing, and on which node each tree runs.
+
+    Parameters
+    ----------
+    queries
+        Queries, (name, window) pairs, or items from :func:`weft.optimize.items.items_of`.
+    rate
+        Rows per second.
+    optimizer
+        One of :data:`weft.optimize.registry.NAMES`.
+    model
+        ``two-level`` and ``three-level`` count operations as the papers do; ``calibrated`` predicts seconds, and takes
+        two or three levels, whichever is cheaper. The default is ``calibrated``, with tri-weave ``three-level``.
+    technique
+        How answers are built; by default the papers' ``panes``, and ``twostacks`` with the calibrated model.
+    alignment
+        Whether windows start or end on multiples of the slide.
+    nodes
+        How many, or the capacity of each.
+    constants
+        For the calibrated model; by default what ``weft calibrate`` measured.
+    groups
+        Expected number of groups (distinct keys), for the calibrated model.
+    seed
+        For optimizers that draw random numbers.
+
+    Examples
+    --------
+    >>> from weft.query.model import Window
+    >>> second = 1_000_000
+    >>> queries = [("a", Window(16 * second, 4 * second)), ("b", Window(10 * second, 5 * second))]
+    >>> optimize(queries, rate=1.2, optimizer="no-share", model="two-level").cost  # doctest: +ELLIPSIS
+    3.8...
+    """
+    if optimizer not in NAMES:
+        near = get_close_matches(optimizer, NAMES, 1)
+        hint = f", did you mean {near[0]}?" if near else f": one of {', '.join(NAMES)}"
+        raise WeftError(f"no optimizer {optimizer!r}{hint}")
+    if rate <= 0:
+        raise WeftError(f"the rate must be positive, got {rate}")
+    given = tuple(queries)
+    items = given if given and isinstance(given[0], Item) else items_of(given, alignment)  # type: ignore[arg-type]
+    if not items:
+        raise WeftError("there are no queries to plan")
+    chosen = model or "calibrated"
+    if optimizer == "tri-weave" and model != "calibrated":
+        chosen = "three-level"
+    label = technique or ("twostacks" if chosen == "calibrated" else "panes")
+    task = _Task(items, optimizer, Technique.named(label), _capacities(nodes), seed)  # type: ignore[arg-type]
+    if chosen == "two-level":
+        return _plan(task, two_level(rate))
+    all_edges = _rate_of_all(task.items)
+    if chosen == "three-level":
+        return _plan(task, three_level(rate, all_edges))
+    measured = constants or Constants.load()
+    every: tuple[Levels, ...] = (3,) if optimizer == "tri-weave" else (2, 3)
+    models = [calibrated(rate, all_edges, levels, label, measured, groups) for levels in every]
+    return min((_plan(task, one) for one in models), key=lambda forest: forest.cost)
+
+
+def _capacities(nodes: int | Sequence[float]) -> tuple[float, ...]:
+    capacities = (1.0,) * nodes if isinstance(nodes, int) else tuple(float(one) for one in nodes)
+    if not capacities or min(capacities) <= 0:
+        raise WeftError("there must be at least one node, and capacities must be positive")
+    return capacities
+
+
+def _plan(task: _Task, model: CostModel) -> Forest:
+    loom = Loom(task.items, model, task.technique)
+    return _forest(task, loom, _placed(task, loom))
+
+
+def _placed(task: _Task, loom: Loom) -> Placed:
+    rng = Random(task.seed)
+    if task.optimizer in NODE_OPTIMIZERS:
+        return NODE_OPTIMIZERS[task.optimizer](loom, task.capacities, rng)
+    partition = OPTIMIZERS[task.optimizer](loom, rng)
+    if len(task.capacities) == 1:
+        return [(tree, 0) for tree in partition]
+    loom.start_from(partition)
+    return balance(loom, task.capacities)
+
+
+def _forest(task: _Task, loom: Loom, placed: Placed) -> Forest:
+    trees = [_tree(loom, items, node) for items, node in sorted(placed)]
+    return Forest(tuple(trees), task.optimizer, loom.model.name, loom.model.levels, loom.model.shared, task.capacities)
+
+
+def _tree(loom: Loom, members: list[int], node: int) -> Tree:
+    names = tuple(name for member in members for name in loom.items[member].queries)
+    final = loom.finished(members)
+    return Tree(names, loom.progressions(members), final.rate, final.overlap, final.cost, loom.technique.label, node)
+
+
+def _rate_of_all(items: Sequence[Item]) -> float:
+    every: Rate = edge_rate(prune(one for item in items for one in item.progressions))
+    return float(every.value * MICROSECONDS)

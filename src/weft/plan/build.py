@@ -1,0 +1,56 @@
+"""Planning: a tuple of pure functions from plan to plan, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from weft.plan.model import BoundQuery, Grouping, Plan
+from weft.query.model import Query
+from weft.slicing.progression import composite
+
+Stage = Callable[[Plan], Plan]
+
+
+def equal_queries_become_one(plan: Plan) -> Plan:
+    """Answer a question that several queries ask only once."""
+    first: dict[Query, BoundQuery] = {}
+    same_as: dict[str, str] = {}
+    for bound in plan.queries:
+        original = first.setdefault(replace(bound.query, name=""), bound)
+        if original is not bound and original.columns == bound.columns:
+            same_as[bound.name] = original.name
+    kept = tuple(bound for bound in plan.queries if bound.name not in same_as)
+    return replace(plan, queries=kept, same_as=same_as)
+
+
+def group_by_keys(plan: Plan) -> Plan:
+    """Put queries over the same set of keys together, whatever order they name them in."""
+    groups: dict[frozenset[str], list[BoundQuery]] = {}
+    for bound in plan.queries:
+        groups.setdefault(frozenset(key.canonical for key in bound.query.keys), []).append(bound)
+    return replace(plan, groupings=tuple(_grouping(queries) for queries in groups.values()))
+
+
+def _grouping(queries: list[BoundQuery]) -> Grouping:
+    keys = dict.fromkeys(key for query in queries for key in query.query.keys)
+    return Grouping(tuple(sorted(keys, key=lambda key: key.canonical)), tuple(queries))
+
+
+def cut_at_all_edges(plan: Plan) -> Plan:
+    """Cut each grouping at the edges of all its queries, and at no others."""
+    return replace(
+        plan,
+        groupings=tuple(replace(grouping, progressions=composite(grouping.windows)) for grouping in plan.groupings),
+    )
+
+
+STAGES: tuple[Stage, ...] = (equal_queries_become_one, group_by_keys, cut_at_all_edges)
+
+
+def build(stream: str, event_time: str, queries: Iterable[BoundQuery], technique: str = "auto") -> Plan:
+    """The plan of one shared pass over ``stream`` for all ``queries``."""
+    plan = Plan(stream, event_time, tuple(queries), technique=technique)
+    for stage in STAGES:
+        plan = stage(plan)
+    return plan

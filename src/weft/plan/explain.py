@@ -1,0 +1,67 @@
+"""A plan told to people: what is shared, and by whom."""
+
+from __future__ import annotations
+
+from weft.plan.model import Grouping, Plan
+from weft.slicing.progression import Progression
+
+UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
+
+
+def duration(microseconds: int) -> str:
+    """A duration in the largest unit that divides it.
+
+    Examples
+    --------
+    >>> duration(90_000_000), duration(120_000_000), duration(0)
+    ('90 s', '2 min', '0 s')
+    """
+    if microseconds == 0:
+        return "0 s"
+    size, unit = next((size, unit) for size, unit in UNITS if microseconds % size == 0)
+    return f"{microseconds // size} {unit}"
+
+
+def explain(plan: Plan) -> str:
+    """What one pass over the stream shares."""
+    count = len(plan.queries) + len(plan.same_as)
+    lines = [
+        f"stream {plan.stream}: {count} {_plural(count, 'query', 'queries')} in one pass, "
+        f"{len(plan.groupings)} {_plural(len(plan.groupings), 'grouping')}, "
+        f"{len(plan.partials)} {_plural(len(plan.partials), 'partial')}, "
+        f"{len(plan.predicates)} {_plural(len(plan.predicates), 'predicate')}"
+    ]
+    lines += [f"  {name} asks what {original} asks" for name, original in plan.same_as.items()]
+    for grouping in plan.groupings:
+        lines += [""] + [f"  {line}" for line in _grouping(grouping)]
+    return "\n".join(lines)
+
+
+def _grouping(grouping: Grouping) -> list[str]:
+    keys = ", ".join(key.sql for key in grouping.keys) or "no key"
+    asked = sum(len(query.calls) for query in grouping.queries)
+    uses: dict[str, int] = {}
+    for query in grouping.queries:
+        for call in query.calls:
+            for partial in call.partials:
+                for template in partial.measure.columns:
+                    text = template.format(*(argument.sql for argument in partial.arguments))
+                    uses[text] = uses.get(text, 0) + 1
+    lines = [
+        f"by {keys}: {len(grouping.queries)} {_plural(len(grouping.queries), 'query', 'queries')}, {asked} aggregates",
+        f"  cut at {', '.join(_edge(progression) for progression in grouping.progressions)}",
+    ]
+    if grouping.predicates:
+        how = "in the partials" if grouping.conditional else "as shards"
+        lines.append(f"  {len(grouping.predicates)} {_plural(len(grouping.predicates), 'predicate')} {how}")
+    lines += [f"  {text} for {count} {_plural(count, 'aggregate')}" for text, count in uses.items()]
+    return lines
+
+
+def _edge(progression: Progression) -> str:
+    every = f"every {duration(progression.step)}"
+    return every + (f" + {duration(progression.offset)}" if progression.offset else "")
+
+
+def _plural(count: int, one: str, many: str | None = None) -> str:
+    return one if count == 1 else many or f"{one}s"

@@ -1,0 +1,210 @@
+"""The plan: what is computed once, for whom, and what comes out. Frozen, free of Spark, sent to the workers as it is.
+
+Columns are named by what they are (a digest of their canonical text), never by position, so that two plans which share
+a partial call it the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TypeVar
+
+import pyarrow as pa
+
+from weft.algebra.aggregates import Recipe
+from weft.algebra.measures import Measure
+from weft.query.model import Call, Expression, Part, Query, Window
+from weft.slicing.progression import Progression
+
+Item = TypeVar("Item")
+
+BITS = 63
+"""Predicates a signature column; the sign bit stays free."""
+
+
+def batched(items: Sequence[Item], size: int) -> list[tuple[Item, ...]]:
+    """``items`` in order, ``size`` at a time."""
+    return [tuple(items[at : at + size]) for at in range(0, len(items), size)]
+
+
+def digest(prefix: str, *texts: str) -> str:
+    """A column name that depends on nothing but ``texts``.
+
+    Examples
+    --------
+    >>> digest("k", "upper(symbol)") == digest("k", "upper(symbol)")
+    True
+    """
+    return f"{prefix}_{blake2b(chr(0).join(texts).encode(), digest_size=6).hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """Which rows an aggregate sees: a WHERE, and perhaps a FILTER that is looked at only where the WHERE holds."""
+
+    where: Expression | None = None
+    filter: Expression | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether it lets every row through."""
+        return self.where is None and self.filter is None
+
+    @property
+    def name(self) -> str:
+        """Its column."""
+        return digest("b", *(part.canonical if part else "" for part in (self.where, self.filter)))
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A measure over argument expressions: computed once a slice, for all who ask for it."""
+
+    measure: Measure
+    arguments: tuple[Expression, ...]
+
+    def columns(self, predicate: Predicate | None = None) -> tuple[str, ...]:
+        """The names of its columns; those of conditional partials carry their predicate."""
+        condition = predicate.name if predicate else ""
+        arguments = [argument.canonical for argument in self.arguments]
+        return tuple(digest("p", template, condition, *arguments) for template in self.measure.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCall:
+    """An aggregate call with types: what to keep for it and what type comes out."""
+
+    call: Call
+    recipe: Recipe
+    result: pa.DataType
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        """What it is computed from."""
+        return tuple(Partial(measure, self.call.arguments) for measure in self.recipe.measures)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A query that was checked against the stream's schema."""
+
+    query: Query
+    calls: tuple[BoundCall, ...]
+    key_types: tuple[pa.DataType, ...]
+    event_type: pa.DataType
+    columns: tuple[str, ...]
+    """The names of the output columns, as Spark gives them."""
+
+    @property
+    def name(self) -> str:
+        """The query's name."""
+        return self.query.name
+
+    @property
+    def direct(self) -> bool:
+        """Whether workers write its rows as they are: bare columns that show the window and every key."""
+        outputs = self.query.outputs
+        shown = {output.index for output in outputs if output.part is Part.KEY}
+        window = any(output.part in {Part.WINDOW, Part.WINDOW_START, Part.WINDOW_END} for output in outputs)
+        distinct = len({column.lower() for column in self.columns}) == len(self.columns)
+        return self.query.bare and window and distinct and len(shown) == len(self.query.keys)
+
+    @property
+    def predicate(self) -> Predicate:
+        """The rows it sees."""
+        return Predicate(self.query.where)
+
+    def predicate_of(self, call: BoundCall) -> Predicate:
+        """The rows that one of its aggregates sees."""
+        return Predicate(self.query.where, call.call.filter)
+
+    @property
+    def predicates(self) -> frozenset[Predicate]:
+        """Its own predicate and those of its filtered aggregates."""
+        return frozenset({self.predicate, *(self.predicate_of(call) for call in self.calls)})
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Queries over the same keys that are cut into the same slices: one grouping set of the shared aggregation."""
+
+    keys: tuple[Expression, ...]
+    queries: tuple[BoundQuery, ...]
+    progressions: tuple[Progression, ...] = ()
+    conditional: bool = False
+    """Whether predicates stand inside the partials instead of splitting slices into shards."""
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return tuple(digest("k", key.canonical) for key in self.keys)
+
+    @property
+    def slice_column(self) -> str:
+        """The column that holds the start of a row's slice."""
+        return digest("s", *(f"{progression.step}+{progression.offset}" for progression in self.progressions))
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """Every distinct predicate of its queries but the one that lets all rows through, in a fixed order."""
+        distinct = {predicate for query in self.queries for predicate in query.predicates if not predicate.everything}
+        return tuple(sorted(distinct, key=lambda predicate: predicate.name))
+
+    @property
+    def signatures(self) -> tuple[tuple[str, tuple[Predicate, ...]], ...]:
+        """The columns that tell which predicates a row satisfies, with the predicates of their bits from the lowest."""
+        if self.conditional:
+            return ()
+        words = batched(self.predicates, BITS)
+        return tuple((digest("g", *(predicate.name for predicate in word)), word) for word in words)
+
+    def bit(self, predicate: Predicate) -> tuple[str, int]:
+        """Which bit of which signature column stands for ``predicate``."""
+        for column, word in self.signatures:
+            if predicate in word:
+                return column, word.index(predicate)
+        raise KeyError(predicate)
+
+    @property
+    def wants_everything(self) -> bool:
+        """Whether some query looks at every row."""
+        return any(query.predicate.everything for query in self.queries)
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The distinct windows of its queries."""
+        return tuple(dict.fromkeys(query.query.window for query in self.queries))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that one step over one stream computes."""
+
+    stream: str
+    event_time: str
+    queries: tuple[BoundQuery, ...]
+    groupings: tuple[Grouping, ...] = ()
+    same_as: dict[str, str] = field(default_factory=dict)
+    """Names of queries that ask what an earlier one asks, and that one's name."""
+    technique: str = "auto"
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """Every distinct predicate."""
+        distinct = {predicate for grouping in self.groupings for predicate in grouping.predicates}
+        return tuple(sorted(distinct, key=lambda predicate: predicate.name))
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        """Every distinct partial."""
+        return tuple(
+            dict.fromkeys(
+                partial
+                for grouping in self.groupings
+                for query in grouping.queries
+                for call in query.calls
+                for partial in call.partials
+            )
+        )

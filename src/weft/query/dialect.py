@@ -1,0 +1,403 @@
+"""Spark's expression grammar on sqlglot, with the place of every operand, and the one statement that Weft runs.
+
+Three things differ from sqlglot's own Spark dialect:
+
+- functions are kept as they were called (sqlglot folds synonyms and rewrites arguments to ease translation between
+  dialects, while here the user's own words go to Spark);
+- operators bind as in Spark's grammar (SqlBaseParser.g4, ``booleanExpression`` and ``valueExpression``), as a
+  placeholder must take the place of exactly what Spark sees as a sub-expression;
+- the statement is read strictly: a clause that is not known is refused where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Concatenate, NoReturn, ParamSpec, TypeVar, cast
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError
+from sqlglot.parsers.spark import SparkParser
+
+from weft.errors import QueryError
+from weft.query import refusals
+from weft.query.refusals import Refusal
+from weft.query.spans import Span, note, place_of, span_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One entry of the select list."""
+
+    expression: exp.Expr
+    alias: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """The parts of ``SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ...``, and where the clauses stand."""
+
+    items: tuple[Item, ...]
+    items_clause: Span
+    stream: tuple[str, ...]
+    alias: str | None
+    bracket: Span | None
+    """The inside of CQL's ``[WINDOW ... SLIDE ...]``."""
+    from_clause: Span
+    where: exp.Expr | None
+    group: tuple[exp.Expr, ...] | None
+    """None for GROUP BY ALL, empty without a GROUP BY."""
+    group_clause: Span | None
+    having: exp.Expr | None
+    having_clause: Span | None
+
+
+class UnreadableError(ParseError):
+    """sqlglot's complaint with the token it is about."""
+
+    def __init__(self, message: str, span: Span) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+
+
+def _spanned(
+    parse: Callable[Concatenate[Parser, P], exp.Expr | None],
+) -> Callable[Concatenate[Parser, P], exp.Expr | None]:
+    """Let a method of the grammar note the stretch of text that it read."""
+
+    def parse_and_note(self: Parser, /, *args: P.args, **kwargs: P.kwargs) -> exp.Expr | None:
+        first = self._index
+        node = parse(self, *args, **kwargs)
+        if node is not None and self._index > first:
+            note(node, (self._tokens[first].start, self._prev.end + 1))
+        return node
+
+    return parse_and_note
+
+
+class Parser(SparkParser):
+    """sqlglot's expression parser, bent to Spark's grammar, below a strict reader of the statement."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    # Only what has a syntax of its own inside the parentheses.
+    FUNCTION_PARSERS: ClassVar = {
+        name: SparkParser.FUNCTION_PARSERS[name]
+        for name in ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
+    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+    COLUMN_OPERATORS: ClassVar = {
+        token: SparkParser.COLUMN_OPERATORS[token] for token in (TokenType.DOT, TokenType.DCOLON)
+    }
+    RANGE_PARSERS: ClassVar = {
+        token: SparkParser.RANGE_PARSERS[token]
+        for token in (
+            TokenType.BETWEEN,
+            TokenType.ILIKE,
+            TokenType.IN,
+            TokenType.IS,
+            TokenType.LIKE,
+            TokenType.RLIKE,
+        )
+    }
+    TERM: ClassVar = {
+        TokenType.DASH: exp.Sub,
+        TokenType.PLUS: exp.Add,
+        TokenType.DPIPE: exp.DPipe,
+    }
+    FACTOR: ClassVar = {
+        TokenType.DIV: exp.IntDiv,
+        TokenType.MOD: exp.Mod,
+        TokenType.SLASH: exp.Div,
+        TokenType.STAR: exp.Mul,
+    }
+    # Spark: bit operators bind in this order, loosest first, and all of them tighter than comparisons.
+    BIT_LEVELS = (
+        (TokenType.PIPE, exp.BitwiseOr),
+        (TokenType.CARET, exp.BitwiseXor),
+        (TokenType.AMP, exp.BitwiseAnd),
+    )
+    COMPARISONS = SparkParser.EQUALITY | SparkParser.COMPARISON
+
+    # -- the statement -------------------------------------------------------------------------------------------
+
+    def read_select(self, tokens: Sequence[Token], text: str) -> Select:
+        """Read one SELECT of a file: ``tokens`` are its own, ``text`` is the whole file's."""
+        return self._read(Parser._read_select, tokens, text)
+
+    def read_expression(self, tokens: Sequence[Token], text: str) -> exp.Expr:
+        """Read one expression."""
+        return self._read(Parser._expression, tokens, text)
+
+    def _read(self, parse: Callable[[Parser], T], tokens: Sequence[Token], text: str) -> T:
+        # sqlglot drives any method of its parser over a list of tokens, and checks that none is left over.
+        results = self._parse(cast("Callable[[Any], exp.Expr | None]", parse), list(tokens), text)
+        return cast("T", results[0])
+
+    def _read_select(self) -> Select:
+        start = self._curr.start if self._curr else 0
+        self._read_head()
+        items = tuple(self._separated(self._item))
+        items_clause = self._since(start)
+        if not self._match(TokenType.FROM):
+            self._refuse_here(self._unexpected_or(refusals.NO_FROM))
+        start = self._prev.start
+        stream, alias, bracket = self._stream()
+        from_clause = self._since(start)
+        where = self._expression() if self._match(TokenType.WHERE) else None
+        group, group_clause = self._clause(TokenType.GROUP_BY, self._group)
+        having, having_clause = self._clause(TokenType.HAVING, self._expression)
+        if self._curr:
+            self._refuse_here(self._unexpected_or(refusals.unexpected(self._curr.text)))
+        return Select(
+            items=items,
+            items_clause=items_clause,
+            stream=stream,
+            alias=alias,
+            bracket=bracket,
+            from_clause=from_clause,
+            where=where,
+            group=group if group_clause else (),
+            group_clause=group_clause,
+            having=having,
+            having_clause=having_clause,
+        )
+
+    def _clause(self, keyword: TokenType, parse: Callable[[], T]) -> tuple[T | None, Span | None]:
+        if not self._match(keyword):
+            return None, None
+        start = self._prev.start
+        return parse(), self._since(start)
+
+    def _since(self, start: int) -> Span:
+        return start, self._prev.end + 1
+
+    def _unexpected_or(self, refusal: Refusal) -> Refusal:
+        """Better words where the token begins a clause that is known."""
+        return refusals.clause(self._curr.text) or refusal
+
+    def _read_head(self) -> None:
+        if not self._match(TokenType.SELECT):
+            self._refuse_here(refusals.statement(self._curr.text))
+        if self._curr.token_type is TokenType.HINT:
+            self._refuse_here(refusals.HINT)
+        if self._curr.token_type is TokenType.DISTINCT:
+            self._refuse_here(refusals.SELECT_DISTINCT)
+        if self._curr.token_type is TokenType.ALL and self._next.token_type is not TokenType.DOT:
+            self._advance()
+
+    def _item(self) -> Item:
+        expression = self._expression()
+        named = bool(self._match(TokenType.ALIAS))
+        alias = self._parse_id_var(any_token=named, tokens=self.ALIAS_TOKENS)
+        if named and not alias:
+            self._refuse_here(refusals.missing("a name after AS"))
+        return Item(expression, alias.name if alias else None)
+
+    def _stream(self) -> tuple[tuple[str, ...], str | None, Span | None]:
+        if self._curr.token_type in (TokenType.L_PAREN, TokenType.VALUES, TokenType.LATERAL):
+            self._refuse_here(refusals.SUBQUERY)
+        parts = [self._name("the stream's name")]
+        while self._match(TokenType.DOT):
+            parts.append(self._name("the rest of the stream's name"))
+        bracket = self._bracket()
+        alias = self._stream_alias()
+        bracket = bracket or self._bracket()
+        if self._curr.token_type is TokenType.L_PAREN:
+            self._refuse_here(refusals.TABLE_FUNCTION)
+        return tuple(parts), alias, bracket
+
+    def _stream_alias(self) -> str | None:
+        if self._match(TokenType.ALIAS):
+            return self._name("the stream's alias")
+        if refusals.clause(self._curr.text) and self._curr.token_type is not TokenType.IDENTIFIER:
+            return None
+        alias = self._parse_id_var(any_token=False, tokens=self.TABLE_ALIAS_TOKENS)
+        return alias.name if alias else None
+
+    def _bracket(self) -> Span | None:
+        if not self._match(TokenType.L_BRACKET):
+            return None
+        start = self._prev.end + 1
+        while self._curr and self._curr.token_type is not TokenType.R_BRACKET:
+            self._advance()
+        if not self._match(TokenType.R_BRACKET):
+            self._refuse_here(refusals.missing("]"))
+        return start, self._prev.start
+
+    def _group(self) -> tuple[exp.Expr, ...] | None:
+        if self._curr.token_type is TokenType.ALL and self._next.token_type is not TokenType.DOT:
+            self._advance()
+            return None
+        return tuple(self._separated(self._group_item))
+
+    def _group_item(self) -> exp.Expr:
+        if refusal := refusals.grouping(self._curr.text):
+            self._refuse_here(refusal)
+        return self._expression()
+
+    def _expression(self) -> exp.Expr:
+        expression = self._parse_disjunction()
+        if expression is None:
+            self._refuse_here(refusals.missing("an expression"))
+        return expression
+
+    def _separated(self, parse: Callable[[], T]) -> list[T]:
+        """One or more, with commas between; unlike sqlglot's, none may be missing."""
+        found = [parse()]
+        while self._match(TokenType.COMMA):
+            found.append(parse())
+        return found
+
+    def _name(self, what: str) -> str:
+        identifier = self._parse_id_var(any_token=False)
+        if identifier is None:
+            self._refuse_here(refusals.missing(what))
+        return identifier.name
+
+    # -- refusals ------------------------------------------------------------------------------------------------
+
+    def _refuse_here(self, refusal: Refusal) -> NoReturn:
+        token = self._curr or self._prev
+        self._refuse((token.start, token.end + 1) if self._curr else (token.end + 1, token.end + 2), refusal)
+
+    def _refuse(self, span: Span, refusal: Refusal) -> NoReturn:
+        raise QueryError(
+            refusal.message, text=self.sql, at=span[0], length=span[1] - span[0], hint=refusal.hint or None
+        )
+
+    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
+        """Raise at once, with the place as a number (sqlglot's own carries a picture of it)."""
+        token = token or self._curr or self._prev
+        raise UnreadableError(message, (token.start, token.end + 1) if token else (0, 1))
+
+    def _parse_select(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        if self._curr.token_type in (TokenType.SELECT, TokenType.WITH, TokenType.FROM):
+            self._refuse_here(refusals.SUBQUERY)
+        return None
+
+    def _parse_placeholder(self) -> exp.Expr | None:
+        if self._curr.token_type in self.PLACEHOLDER_PARSERS:
+            self._refuse_here(refusals.PARAMETER)
+        return None
+
+    def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
+        """What may follow a function call; the windows of OVER are refused."""
+        if self._curr.text.upper() == "WITHIN" and self._next.text.upper() == "GROUP":
+            self._refuse_here(refusals.WITHIN_GROUP)
+        if self._match_pair(TokenType.FILTER, TokenType.L_PAREN):
+            if not self._match(TokenType.WHERE):
+                self._refuse_here(refusals.missing("WHERE"))
+            this = self.expression(exp.Filter(this=this, expression=self._expression()))
+            self._match_r_paren()
+        this = self._parse_respect_or_ignore_nulls(this)
+        if self._curr.token_type is TokenType.OVER:
+            self._refuse_here(refusals.OVER)
+        return this
+
+    # -- expressions ---------------------------------------------------------------------------------------------
+
+    @_spanned
+    def _parse_disjunction(self) -> exp.Expr | None:
+        return super()._parse_disjunction()
+
+    @_spanned
+    def _parse_conjunction(self) -> exp.Expr | None:
+        return super()._parse_conjunction()
+
+    @_spanned
+    def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
+        """Spark's ``valueExpression predicate?``: BETWEEN, IN, LIKE and IS bind looser than comparisons."""
+        this = self._parse_comparison()
+        return self._parse_range(this, parse_is=True) if this is not None and parse_is else this
+
+    def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        this = this or self._parse_bitwise()
+        while this is not None and self._match_set(self.COMPARISONS):
+            operator = self.COMPARISONS[self._prev.token_type]
+            this = self.expression(operator(this=this, expression=self._operand(self._parse_bitwise)))
+        return this
+
+    @_spanned
+    def _parse_bitwise(self) -> exp.Expr | None:
+        return self._bit_level(0)
+
+    def _bit_level(self, level: int) -> exp.Expr | None:
+        if level == len(self.BIT_LEVELS):
+            return self._shift()
+        token, operator = self.BIT_LEVELS[level]
+        this = self._bit_level(level + 1)
+        while this is not None and self._match(token):
+            right = self._operand(lambda: self._bit_level(level + 1))
+            this = self.expression(operator(this=this, expression=right))
+        return this
+
+    def _shift(self) -> exp.Expr | None:
+        this = self._parse_term()
+        while this is not None and self._match_shift():
+            this = self.expression(exp.BitwiseLeftShift(this=this, expression=self._operand(self._parse_term)))
+        return this
+
+    def _match_shift(self) -> bool:
+        """``<<``, ``>>`` or ``>>>``, which are single characters to the tokenizer."""
+        if self._match_pair(TokenType.LT, TokenType.LT):
+            return True
+        if self._match_pair(TokenType.GT, TokenType.GT):
+            self._match(TokenType.GT)
+            return True
+        return False
+
+    def _operand(self, parse: Callable[[], exp.Expr | None]) -> exp.Expr:
+        operand = parse()
+        if operand is None:
+            self._refuse_here(refusals.missing("an expression"))
+        return operand
+
+    @_spanned
+    def _parse_unary(self) -> exp.Expr | None:
+        return super()._parse_unary()
+
+    @_spanned
+    def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
+        this = super()._parse_type(parse_interval, fallback_to_identifier)
+        # In Spark COLLATE belongs to the operand, in sqlglot it binds like a plus.
+        while this is not None and self._match(TokenType.COLLATE):
+            this = self.expression(exp.Collate(this=this, expression=self._parse_id_var()))
+        return this
+
+    @_spanned
+    def _parse_column_reference(self) -> exp.Expr | None:
+        return super()._parse_column_reference()
+
+    @_spanned
+    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+        return super()._parse_lambda(alias)
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        # sqlglot comes here after every step of a chain a.b[0].c: the place to note where the step ends.
+        if this is not None and (place := _first_place(this)):
+            note(this, (place[0], self._prev.end + 1))
+        return super()._parse_bracket(this)
+
+
+def _first_place(node: exp.Expr) -> Span | None:
+    while (span := span_of(node)) is None and isinstance(node.this, exp.Expr):
+        node = node.this
+    return span or place_of(node)
+
+
+class WeftSpark(Spark):
+    """Spark SQL in which ``window`` is a function like any other, not a keyword."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Spark's tokens without WINDOW."""
+
+        KEYWORDS: ClassVar = {
+            word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if token is not TokenType.WINDOW
+        }
+
+    Parser = Parser

@@ -1,0 +1,104 @@
+"""Which of Spark's functions aggregate, and which of those Weft can share.
+
+The sets are frozen from Spark 4.3 (``tests/query/test_functions_of_spark.py`` compares them with the Spark that is
+installed, and says what to change).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """What a supported aggregate is called in the model, and how many arguments it takes."""
+
+    name: str
+    least: int = 1
+    most: int | None = 1
+    orders_nulls: bool = False
+    """Whether it takes IGNORE NULLS, or the same as a second argument."""
+
+    @property
+    def takes(self) -> str:
+        """How many arguments, in words."""
+        if self.most is None:
+            return f"at least {self.least} argument{'s' if self.least > 1 else ''}"
+        return f"{self.most} argument{'s' if self.most > 1 else ''}"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _supported() -> dict[str, Aggregate]:
+    one = "avg sum min max count_if var_pop var_samp stddev_pop stddev_samp skewness kurtosis bool_and bool_or"
+    one += " bit_and bit_or bit_xor"
+    known = {name: Aggregate(name) for name in one.split()}
+    known |= {name: Aggregate(name, 2, 2) for name in ["covar_pop", "covar_samp", "corr", "min_by", "max_by"]}
+    known |= {name: Aggregate(name, 1, 2, orders_nulls=True) for name in ("first", "last")}
+    known["count"] = Aggregate("count", 1, None)
+    synonyms = {
+        "mean": "avg",
+        "variance": "var_samp",
+        "stddev": "stddev_samp",
+        "std": "stddev_samp",
+        "every": "bool_and",
+        "any": "bool_or",
+        "some": "bool_or",
+        "first_value": "first",
+        "last_value": "last",
+        # Spark's any_value may be any value; the first by event time is one of them.
+        "any_value": "first",
+    }
+    return known | {synonym: known[name] for synonym, name in synonyms.items()}
+
+
+SUPPORTED: Mapping[str, Aggregate] = _supported()
+
+# FunctionRegistry.expressions of Spark 4.3 whose group is agg_funcs, less those above
+UNSUPPORTED_AGGREGATES = _words(
+    """
+    approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg
+    bitmap_and_agg bitmap_construct_agg bitmap_or_agg collect_list collect_set collect_union count_min_sketch
+    grouping grouping_id histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint kll_merge_agg_double
+    kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float listagg measure median mode
+    percentile percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
+    regr_r2 regr_slope regr_sxx regr_sxy regr_syy string_agg theta_intersection_agg theta_sketch_agg theta_union_agg
+    try_avg try_sum tuple_intersection_agg_double tuple_intersection_agg_integer tuple_sketch_agg_double
+    tuple_sketch_agg_integer tuple_union_agg_double tuple_union_agg_integer
+    """
+)
+
+# those whose group is window_funcs
+WINDOW_FUNCTIONS = _words(
+    """
+    counter_diff cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
+    """
+)
+
+# those whose group is generator_funcs, and the generators among the table functions
+GENERATORS = _words(
+    """
+    explode explode_outer inline inline_outer posexplode posexplode_outer stack json_tuple variant_explode
+    variant_explode_outer
+    """
+)
+
+# those that extend Nondeterministic, or are replaced when a query starts (CurrentTimestampLike)
+NONDETERMINISTIC = _words(
+    """
+    rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name
+    input_file_block_start input_file_block_length current_timestamp current_date current_time now curdate
+    localtimestamp java_method reflect try_reflect
+    """
+)
+
+# Their value without an argument is the time of the run; with one they are plain functions.
+NONDETERMINISTIC_WITHOUT_ARGUMENTS = frozenset({"unix_timestamp", "to_unix_timestamp"})
+
+# Names that Spark reads as functions where no column has them.
+VOLATILE_NAMES = frozenset({"current_date", "current_timestamp", "current_time"})
+
+TIME_WINDOWS = frozenset({"window", "session_window", "window_time"})

@@ -1,0 +1,117 @@
+"""The select list and HAVING, rewritten over placeholders for what the engine computes."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from weft.query import calls, refusals
+from weft.query.dialect import Item
+from weft.query.grouping import Grouping
+from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Output, Part
+from weft.query.names import quoted
+from weft.query.scalars import Scalars
+from weft.query.sources import Edit
+from weft.query.spans import exact_span_of, span_of, without_parentheses
+from weft.query.windows import read_window
+
+_BARE = re.compile(
+    rf"{KEY}(?P<key>\d+)|{AGGREGATE}(?P<aggregate>\d+)|{WINDOW}(?:\s*\.\s*`?(?P<field>start|end)`?)?", re.IGNORECASE
+)
+
+
+class Rewriter:
+    """Rewrites one query's expressions; equal keys and equal aggregate calls get the same placeholder."""
+
+    def __init__(self, scalars: Scalars, grouping: Grouping) -> None:
+        self._scalars = scalars
+        self._source = scalars.source
+        self._names = scalars.names
+        self._window = grouping.window
+        self._keys = {key.canonical: index for index, key in enumerate(grouping.keys)}
+        self._only_columns = all(key.column is not None for key in grouping.keys)
+        self._calls: dict[Call, int] = {}
+        self._aliases: dict[str, str] = {}
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The aggregate calls met so far, each once."""
+        return tuple(self._calls)
+
+    def output(self, item: Item) -> Output:
+        """Rewrite the next entry of the select list; its alias is known to the entries after it."""
+        node = without_parentheses(item.expression)
+        sql = self._source.sql(exact_span_of(node), self._edits(node, in_having=False))
+        bare = _BARE.fullmatch(sql)
+        if item.alias is not None:
+            self._aliases.setdefault(item.alias.lower(), sql if bare else f"({sql})")
+        if bare is None:
+            return Output(sql, item.alias)
+        index = int(bare["key"] or bare["aggregate"] or 0)
+        return Output(sql, item.alias, _part(bare), index)
+
+    def having(self, node: exp.Expr) -> str:
+        """Rewrite the HAVING; it sees all aliases of the select list."""
+        return self._source.sql(exact_span_of(node), self._edits(node, in_having=True))
+
+    def _edits(self, node: exp.Expr, *, in_having: bool) -> list[Edit]:
+        if isinstance(node, exp.Column):
+            return [self._column(node, in_having)]
+        if (key := self._key(node)) is not None:
+            return [Edit(*exact_span_of(node), f"{KEY}{key}")]
+        if calls.is_aggregate(node):
+            return [Edit(*exact_span_of(node), f"{AGGREGATE}{self._call(node)}")]
+        if isinstance(node, exp.Anonymous) and calls.is_window(node):
+            if read_window(node, self._names, self._source) != self._window:
+                self._source.refuse(node, refusals.TWO_WINDOWS)
+            return [Edit(*exact_span_of(node), WINDOW)]
+        calls.refuse_unsupported(node, self._source)
+        return [edit for part in node.iter_expressions() for edit in self._edits(part, in_having=in_having)]
+
+    def _key(self, node: exp.Expr) -> int | None:
+        if self._only_columns or span_of(node) is None:
+            return None
+        return self._keys.get(self._scalars.canonical(node))
+
+    def _column(self, column: exp.Column, in_having: bool) -> Edit:
+        path = self._names.path(column)
+        start = exact_span_of(column)[0]
+        for length in range(len(path), 0, -1):
+            key = self._keys.get(" . ".join(quoted(part.name) for part in path[:length]))
+            if key is not None:
+                return Edit(start, exact_span_of(path[length - 1])[1], f"{KEY}{key}")
+        if self._names.means_window(column):
+            if len(path) > 2 or (len(path) == 2 and path[1].name.lower() not in ("start", "end")):
+                self._source.refuse(column, refusals.WINDOW_FIELD)
+            return Edit(*exact_span_of(path[0]), WINDOW)
+        alias = self._aliases.get(path[0].name.lower())
+        # In HAVING an alias hides a column that is no key, in the select list it does not.
+        if (
+            alias is not None
+            and len(path) == len(column.parts)
+            and (in_having or not self._names.certainly_has(column))
+        ):
+            return Edit(*exact_span_of(path[0]), alias)
+        self._names.check(column, self._source)
+        raise self._source.error(column, refusals.not_grouped(self._source.sql(exact_span_of(column))))
+
+    def _call(self, node: exp.Expr) -> int:
+        read = calls.read_aggregate(node, self._source)
+        call = Call(
+            function=read.function.name,
+            arguments=tuple(self._scalars.expression(argument, "an aggregate") for argument in read.arguments),
+            filter=self._scalars.expression(read.filter, "FILTER") if read.filter else None,
+            ignore_nulls=read.ignore_nulls,
+            at=exact_span_of(node)[0],
+        )
+        return self._calls.setdefault(call, len(self._calls))
+
+
+def _part(bare: re.Match[str]) -> Part:
+    if bare["key"]:
+        return Part.KEY
+    if bare["aggregate"]:
+        return Part.AGGREGATE
+    field = bare["field"]
+    return Part(f"window.{field.lower()}") if field else Part.WINDOW

@@ -1,0 +1,274 @@
+"""What Weft does not run, and what to do instead: every refusal's words in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What is wrong, and what would be right."""
+
+    message: str
+    hint: str = ""
+
+
+HINT = Refusal("optimizer hints are not supported", "remove the hint: Weft plans all queries together")
+SELECT_DISTINCT = Refusal(
+    "SELECT DISTINCT is not supported", "the groups of one window are distinct already: remove it"
+)
+SUBQUERY = Refusal(
+    "sub-queries are not supported",
+    "compute the inner query as a DataFrame and register that as the stream",
+)
+TABLE_FUNCTION = Refusal("table functions are not supported", "name a registered stream after FROM")
+PARAMETER = Refusal("query parameters are not supported", "write the value itself")
+WITHIN_GROUP = Refusal(
+    "WITHIN GROUP is not supported", "ordered-set aggregates cannot be merged from slices; run this query on Spark"
+)
+OVER = Refusal(
+    "window functions (OVER) are not supported",
+    "put the window into GROUP BY: GROUP BY window(ts, '10 minutes', '1 minute')",
+)
+NO_FROM = Refusal("FROM is missing", "name the stream: SELECT ... FROM stream GROUP BY window(ts, '10 minutes')")
+STAR = Refusal("* is not supported in the select list", "name the columns, keys and aggregates to select")
+NO_WINDOW = Refusal(
+    "GROUP BY has no window",
+    "add one, for example GROUP BY window(ts, '10 minutes', '1 minute')",
+)
+NO_GROUP_BY = Refusal(
+    "the query has no GROUP BY window(...)",
+    "add one, for example GROUP BY window(ts, '10 minutes', '1 minute')",
+)
+
+_JOIN = Refusal("joins are not supported", "join first, and register the joined DataFrame as the stream")
+_SET_OPERATION = Refusal("set operations are not supported", "register each SELECT as a query of its own")
+_ORDER = Refusal("{} is not supported", "the answers of a stream have no order: sort them where you read them")
+_CUT = Refusal("{} is not supported", "every window is answered: cut where you read the answers")
+_GROUPINGS = Refusal("{} is not supported", "register one query for each set of keys")
+_PIVOT = Refusal("{} is not supported", "use one aggregate with FILTER (WHERE ...) for each column")
+_TRAVEL = Refusal("time travel is not supported", "register the DataFrame of that version as the stream")
+_PIPE = Refusal("pipe syntax is not supported", "write SELECT ... FROM ... GROUP BY ...")
+
+_CLAUSES = {
+    "ORDER": _ORDER,
+    "SORT": _ORDER,
+    "CLUSTER": _ORDER,
+    "DISTRIBUTE": _ORDER,
+    "LIMIT": _CUT,
+    "OFFSET": _CUT,
+    "FETCH": _CUT,
+    "UNION": _SET_OPERATION,
+    "INTERSECT": _SET_OPERATION,
+    "EXCEPT": _SET_OPERATION,
+    "MINUS": _SET_OPERATION,
+    ",": Refusal("several tables are not supported", _JOIN.hint),
+    **dict.fromkeys(("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL", "SEMI", "ANTI", "OUTER"), _JOIN),
+    "LATERAL": Refusal(
+        "LATERAL VIEW is not supported", "explode first, and register the exploded DataFrame as the stream"
+    ),
+    "PIVOT": _PIVOT,
+    "UNPIVOT": _PIVOT,
+    "TABLESAMPLE": Refusal("TABLESAMPLE is not supported", "register df.sample(...) as the stream"),
+    "QUALIFY": Refusal("QUALIFY is not supported", "use HAVING for conditions on aggregates"),
+    "WINDOW": Refusal("the WINDOW clause is not supported", OVER.hint),
+    "WITH": _GROUPINGS,
+    "GROUPING": _GROUPINGS,
+    "VERSION": _TRAVEL,
+    "TIMESTAMP": _TRAVEL,
+    "FOR": _TRAVEL,
+    "|>": _PIPE,
+}
+
+
+def clause(text: str) -> Refusal | None:
+    """The refusal of the clause that begins with the word ``text``, if it is one that is known."""
+    words = text.upper().split()
+    refusal = _CLAUSES.get(words[0]) if words else None
+    name = {"WITH": "WITH ROLLUP or CUBE", "GROUPING": "GROUPING SETS"}.get(words[0], " ".join(words)) if words else ""
+    if refusal and name in ("SORT", "CLUSTER", "DISTRIBUTE", "ORDER"):
+        name += " BY"
+    return Refusal(refusal.message.format(name), refusal.hint) if refusal else None
+
+
+def grouping(text: str) -> Refusal | None:
+    """The refusal of ROLLUP, CUBE and GROUPING SETS."""
+    name = text.upper()
+    known = name in ("ROLLUP", "CUBE", "GROUPING SETS")
+    return Refusal(_GROUPINGS.message.format(name), _GROUPINGS.hint) if known else None
+
+
+def statement(text: str) -> Refusal:
+    """The refusal of a statement that is no SELECT."""
+    word = text.upper()
+    if word == "WITH":
+        return Refusal("common table expressions (WITH) are not supported", SUBQUERY.hint)
+    if word in ("VALUES", "FROM", "TABLE", "("):
+        return Refusal(f"a query cannot begin with {text}", "write SELECT ... FROM ... GROUP BY window(...)")
+    return Refusal(
+        f"only queries can be registered, not {word or 'nothing'}",
+        "write SELECT ..., CREATE VIEW name AS SELECT ... or CREATE MATERIALIZED VIEW name AS SELECT ...",
+    )
+
+
+def missing(what: str) -> Refusal:
+    """Something that has to stand here does not."""
+    return Refusal(f"{what} is missing here")
+
+
+def unexpected(text: str) -> Refusal:
+    """A word that does not belong here."""
+    return Refusal(f"did not expect {text} here")
+
+
+DISTINCT_AGGREGATE = Refusal(
+    "DISTINCT inside an aggregate is not supported",
+    "distinct values cannot be merged from slices; run this query on Spark",
+)
+NULLS_FLAG = Refusal("the second argument has to be true or false", "write IGNORE NULLS, or true, to skip NULLs")
+QUALIFIED_FUNCTION = Refusal("qualified function names are not supported", "call the function by its plain name")
+FILTER_WITHOUT_AGGREGATE = Refusal(
+    "FILTER and IGNORE NULLS belong to aggregates only", "move the condition into WHERE, or into an aggregate's FILTER"
+)
+NESTED_AGGREGATE = Refusal(
+    "an aggregate inside an aggregate is not possible", "register the inner query, and aggregate its answers"
+)
+WINDOW_IN_AGGREGATE = Refusal(
+    "the window cannot stand inside an aggregate", "it is the same for all rows of a group: use it outside"
+)
+WINDOW_ARGUMENTS = Refusal(
+    "window takes a column and one to three durations",
+    "write window(ts, 'length'), window(ts, 'length', 'slide') or window(ts, 'length', 'slide', 'start')",
+)
+EVENT_TIME = Refusal(
+    "the first argument of window has to be the stream's event-time column", "name the column itself, no expression"
+)
+WINDOW_START = Refusal("the start of windows has to be shorter than their slide", "take it modulo the slide")
+NOT_A_DURATION = Refusal(
+    "a duration has to be a string or a whole number of microseconds", "write for example '10 minutes'"
+)
+BRACKET = Refusal("cannot read the window", "write for example [WINDOW 10 min SLIDE 2 min]")
+TWO_WINDOWS = Refusal(
+    "a query has one window, and this is another",
+    "register a query for each window; to select the window write window, window.start or window.end",
+)
+WINDOW_FIELD = Refusal("a window has the fields start and end only", "write window.start or window.end")
+DERIVED_WINDOW = Refusal(
+    "GROUP BY has a function of the window, but not the window itself", "add the window to GROUP BY"
+)
+WINDOW_IN_KEY = Refusal(
+    "a key cannot mix the window with columns", "group by the columns and the window apart, and combine them in SELECT"
+)
+
+
+def aggregate_in(where: str) -> Refusal:
+    """An aggregate stands where rows are not grouped yet."""
+    if where == "an aggregate":
+        return NESTED_AGGREGATE
+    return Refusal(f"{where} cannot hold an aggregate", "put conditions on aggregates into HAVING")
+
+
+def window_in(where: str) -> Refusal:
+    """The window stands where rows are not grouped yet."""
+    if where == "an aggregate":
+        return WINDOW_IN_AGGREGATE
+    return Refusal(f"{where} cannot hold the window", "put conditions on the window into HAVING")
+
+
+def unsupported_aggregate(name: str) -> Refusal:
+    """An aggregate of Spark's that has no merge here."""
+    if name in ("grouping", "grouping_id"):
+        return Refusal(f"{name} is not supported", _GROUPINGS.hint)
+    return Refusal(
+        f"the aggregate {name} is not supported",
+        "supported are count, count_if, sum, avg, min, max, first, last, min_by, max_by, bool_and, bool_or, bit_and,\n"
+        "  bit_or, bit_xor, variances, stddevs, skewness, kurtosis, covariances and corr; run this query on Spark",
+    )
+
+
+def nondeterministic(name: str) -> Refusal:
+    """A function whose value is another at each call."""
+    return Refusal(
+        f"{name} gives another value at each run",
+        "an answer has to be the same when it is computed again: write the value itself",
+    )
+
+
+def generator(name: str) -> Refusal:
+    """A function that makes rows."""
+    return Refusal(f"{name} makes several rows of one", _CLAUSES["LATERAL"].hint)
+
+
+def other_window(name: str) -> Refusal:
+    """Spark's other time windows."""
+    if name == "window_time":
+        return Refusal("window_time is not supported", "write window.end - INTERVAL 1 MICROSECOND")
+    return Refusal("session windows are not supported", "use window(ts, 'length', 'slide')")
+
+
+def no_nulls_option(name: str) -> Refusal:
+    """IGNORE NULLS on an aggregate that has no such choice."""
+    return Refusal(f"{name} takes no IGNORE NULLS", "it ignores NULLs anyhow: remove it")
+
+
+def argument(name: str) -> Refusal:
+    """An argument of a form that has no meaning in the call."""
+    return Refusal(f"{name} cannot take this argument")
+
+
+def argument_count(name: str, takes: str, given: int) -> Refusal:
+    """Too few or too many."""
+    return Refusal(f"{name} takes {takes}, not {given}")
+
+
+def duration(why: str, hint: str) -> Refusal:
+    """A duration that cannot be read."""
+    return Refusal(why, hint)
+
+
+def not_positive(what: str) -> Refusal:
+    """A window that has no length, or never moves."""
+    return Refusal(f"the {what} of a window has to be positive")
+
+
+def no_column(name: str, stream: str, close: str | None) -> Refusal:
+    """A name that the stream does not have."""
+    return Refusal(f"{stream} has no column {name}", f"did you mean {close}?" if close else "")
+
+
+def not_grouped(text: str) -> Refusal:
+    """A column outside of aggregates that is no key."""
+    return Refusal(
+        f"{text} is neither in GROUP BY nor inside an aggregate", f"add it to GROUP BY, or aggregate it: max({text})"
+    )
+
+
+def ordinal(position: int, columns: int) -> Refusal:
+    """GROUP BY 7 where the select list is shorter."""
+    return Refusal(f"GROUP BY {position} points to no column of the select list", f"it has columns 1 to {columns}")
+
+
+def grouped_aggregate(text: str) -> Refusal:
+    """GROUP BY points to an aggregate."""
+    return Refusal(f"GROUP BY {text} points to an aggregate", "group by columns, expressions of columns and the window")
+
+
+def view(word: str) -> Refusal:
+    """A word of CREATE VIEW that is not understood."""
+    return Refusal(
+        f"{word} is expected here",
+        "write CREATE [OR REPLACE] [TEMPORARY] VIEW name AS SELECT ... or CREATE MATERIALIZED VIEW name AS SELECT ...",
+    )
+
+
+def duplicate(name: str) -> Refusal:
+    """Two queries of one name."""
+    return Refusal(f"there is another query called {name}", "give each query a name of its own")
+
+
+def syntax(message: str) -> Refusal:
+    """What the parser did not understand, in its words."""
+    return Refusal(f"cannot read this: {message[:1].lower()}{message[1:]}")
+
+
+TOO_DEEP = Refusal("the expression is nested too deeply", "split it over several queries or columns")

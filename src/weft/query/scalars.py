@@ -1,0 +1,66 @@
+"""Expressions over nothing but the stream's columns: predicates, arguments of aggregates, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from weft.query import calls, refusals
+from weft.query.model import Expression
+from weft.query.names import Names
+from weft.query.sources import Edit, Source
+from weft.query.spans import exact_span_of, without_parentheses
+
+Expand = Callable[[exp.Column], "Expression | None"]
+"""What a name stands for if it is not a column of the stream."""
+
+
+def _nothing(_: exp.Column) -> Expression | None:
+    return None
+
+
+class Scalars:
+    """Checks such expressions and cuts them out of the text."""
+
+    def __init__(self, source: Source, names: Names) -> None:
+        self.source = source
+        self.names = names
+
+    def expression(self, node: exp.Expr, where: str, expand: Expand = _nothing) -> Expression:
+        """Check ``node`` and cut it out; ``where`` names the place in messages."""
+        node = without_parentheses(node)
+        edits: list[Edit] = []
+        for part in node.walk(bfs=False):
+            if isinstance(part, exp.Column):
+                edits += self._column(part, where, expand)
+            else:
+                self._check(part, where)
+        span = exact_span_of(node)
+        path = self.names.path(node) if isinstance(node, exp.Column) else []
+        return Expression(
+            canonical=self.source.canonical(span, edits),
+            sql=self.source.sql(span, edits),
+            at=span[0],
+            column=path[0].name if len(path) == 1 else None,
+        )
+
+    def canonical(self, node: exp.Expr) -> str:
+        """What ``expression`` would give as identity, with no check of what it means."""
+        edits = [edit for column in node.find_all(exp.Column) for edit in self.names.edits(column)]
+        return self.source.canonical(exact_span_of(node), edits)
+
+    def _column(self, column: exp.Column, where: str, expand: Expand) -> list[Edit]:
+        if meant := expand(column):
+            return [Edit(*exact_span_of(column), f"({meant.sql})", f"( {meant.canonical} )")]
+        if self.names.means_window(column):
+            self.source.refuse(column, refusals.window_in(where))
+        self.names.check(column, self.source)
+        return list(self.names.edits(column))
+
+    def _check(self, node: exp.Expr, where: str) -> None:
+        if calls.is_aggregate(node):
+            self.source.refuse(node, refusals.aggregate_in(where))
+        if calls.is_window(node):
+            self.source.refuse(node, refusals.window_in(where))
+        calls.refuse_unsupported(node, self.source)

@@ -1,0 +1,50 @@
+"""The Spark SQL that tells a query's output schema, equal for queries that differ in window and WHERE only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from weft.query import calls
+from weft.query.dialect import Select
+from weft.query.sources import Edit, Source
+from weft.query.spans import exact_span_of
+
+_LENGTH = "'1 minute'"
+_CQL_WINDOW = f"window(`{{event_time}}`, {_LENGTH})"
+
+
+def shape_of(select: Select, source: Source) -> str:
+    """Write the query with a window of fixed length and no WHERE, and CQL's window as Spark's.
+
+    The schema does not depend on them, so one binding by Spark serves all queries of a shape.
+    """
+    edits = list(_window_edits(select, source))
+    items = source.squeezed(select.items_clause, edits)
+    stream = source.squeezed(select.from_clause, _bracket_edits(select)).rstrip()
+    group = source.squeezed(select.group_clause, edits) if select.group_clause else ""
+    having = source.squeezed(select.having_clause, edits) if select.having_clause else ""
+    if select.bracket and select.group is None:
+        # GROUP BY ALL groups by what is selected, so that the window has to be called there.
+        items += f", {_CQL_WINDOW}.start AS window_start, {_CQL_WINDOW}.end AS window_end"
+    elif select.bracket:
+        items += ", window.start AS window_start, window.end AS window_end"
+        group = f"{group}, {_CQL_WINDOW}" if group else f"GROUP BY {_CQL_WINDOW}"
+    return " ".join(part for part in (items, stream, group, having) if part)
+
+
+def _window_edits(select: Select, source: Source) -> Iterator[Edit]:
+    roots = [item.expression for item in select.items] + list(select.group or ())
+    for root in roots + ([select.having] if select.having else []):
+        for call in root.find_all(exp.Anonymous):
+            if calls.is_window(call):
+                time = source.squeezed(exact_span_of(call.expressions[0]))
+                yield Edit(*exact_span_of(call), f"window({time}, {_LENGTH})")
+
+
+def _bracket_edits(select: Select) -> list[Edit]:
+    if select.bracket is None:
+        return []
+    start, end = select.bracket
+    return [Edit(start - 1, end + 1, "")]

@@ -1,0 +1,57 @@
+"""Where in the text an expression stands.
+
+sqlglot keeps the positions of names only. The parser of ``weft.query.dialect`` notes the stretch of text of everything
+that it parses as an operand; what lies between is put together here.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+Span = tuple[int, int]
+"""Half-open, in characters of the text that was registered."""
+
+_META = "weft_span"
+
+
+def note(node: exp.Expr, span: Span) -> None:
+    """Remember where ``node`` stands. The first note counts: outer grammar levels may have swallowed a prefix."""
+    node.meta.setdefault(_META, span)
+
+
+def span_of(node: exp.Expr) -> Span | None:
+    """The stretch of text that is exactly ``node``, or None where that is not known."""
+    if isinstance(node, exp.Column):
+        return _from_first_to_last(list(node.parts))
+    if isinstance(node, exp.Identifier):
+        return (node.meta["start"], node.meta["end"] + 1) if "start" in node.meta else None
+    noted: Span | None = node.meta.get(_META)
+    if noted is None and isinstance(node, exp.Binary):
+        # In a chain a + b + c only the whole passed the parser's levels, (a + b) did not.
+        return _from_first_to_last([node.this, node.expression])
+    return noted
+
+
+def exact_span_of(node: exp.Expr) -> Span:
+    """The same for a node that has to have one."""
+    span = span_of(node)
+    assert span is not None, f"no place noted for {node!r}"
+    return span
+
+
+def place_of(node: exp.Expr) -> Span | None:
+    """A stretch to point at: the node's own, else its first known part."""
+    return next((span for part in node.walk(bfs=False) if (span := span_of(part))), None)
+
+
+def without_parentheses(node: exp.Expr) -> exp.Expr:
+    """The expression inside any number of redundant parentheses."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _from_first_to_last(parts: list[exp.Expr]) -> Span | None:
+    spans = [span_of(part) if isinstance(part, exp.Expr) else None for part in (parts[0], parts[-1])]
+    first, last = spans
+    return (first[0], last[1]) if first and last else None

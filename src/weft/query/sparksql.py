@@ -1,0 +1,145 @@
+"""Spark SQL, and the CQL of the papers, into the model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import count
+
+from weft.errors import QueriesError, QueryError
+from weft.query import refusals
+from weft.query.dialect import Parser, UnreadableError, WeftSpark
+from weft.query.grouping import read_grouping
+from weft.query.model import WINDOW, Output, Part, Query
+from weft.query.names import Names
+from weft.query.outputs import Rewriter
+from weft.query.scalars import Scalars
+from weft.query.shapes import shape_of
+from weft.query.statements import Statement, read_statement, split
+
+Columns = Collection[str] | Mapping[str, Collection[str]]
+
+_CQL_OUTPUTS = (
+    Output(f"{WINDOW}.start", "window_start", Part.WINDOW_START),
+    Output(f"{WINDOW}.end", "window_end", Part.WINDOW_END),
+)
+
+
+def parse_file(text: str, columns: Columns | None = None, taken: Collection[str] = ()) -> list[Query]:
+    """Read a file of queries.
+
+    Parameters
+    ----------
+    text
+        Statements with semicolons between: ``CREATE VIEW name AS SELECT ...``, ``CREATE MATERIALIZED VIEW name AS
+        SELECT ...``, or a bare SELECT, named by a comment ``-- name: x`` before it, else q1, q2, ... by position.
+    columns
+        The column names of the stream, or a mapping from stream to its column names. Spark looks for a name among the
+        columns first, then among the aliases of the select list; where the columns are not known an alias is taken
+        wherever there is one.
+    taken
+        Names that queries registered before have.
+
+    Raises
+    ------
+    QueriesError
+        With every query that cannot be run.
+
+    Examples
+    --------
+    >>> query, = parse_file('''
+    ...     CREATE VIEW spread AS
+    ...     SELECT symbol, window.end, max(price) - min(price) AS spread
+    ...     FROM trades WHERE volume > 0
+    ...     GROUP BY symbol, window(ts, '10 minutes', '1 minute')
+    ... ''')
+    >>> query.name, query.stream, query.event_time, query.window.overlap
+    ('spread', 'trades', 'ts', 10.0)
+    >>> [output.sql for output in query.outputs]
+    ['__key_0', '__window.end', '__agg_0 - __agg_1']
+    """
+    errors: list[QueryError] = []
+    queries: list[Query] = []
+    for name, statement in _name(_statements(text, errors), taken, errors):
+        try:
+            queries.append(_parse(name, statement, columns))
+        except QueryError as error:
+            error.query = name
+            errors.append(error)
+    if errors:
+        raise QueriesError(sorted(errors, key=lambda error: error.at or 0))
+    return queries
+
+
+def _statements(text: str, errors: list[QueryError]) -> list[Statement]:
+    statements = []
+    try:
+        pieces = list(split(text))
+    except QueryError as error:
+        errors.append(error)
+        return []
+    for before, tokens in pieces:
+        try:
+            statements.append(read_statement(text, tokens, before))
+        except QueryError as error:
+            errors.append(error)
+    return statements
+
+
+def _name(
+    statements: list[Statement], taken: Collection[str], errors: list[QueryError]
+) -> Iterator[tuple[str, Statement]]:
+    """Give each statement its name; who has none is numbered around the names of the others."""
+    used = {name.lower() for name in taken}
+    given = used | {statement.name.lower() for statement in statements if statement.name}
+    for position, statement in enumerate(statements, start=1):
+        name = statement.name or next(
+            name for number in count(position) if (name := f"q{number}") not in given and name not in used
+        )
+        if name.lower() in used:
+            errors.append(statement.source.error(statement.name_at, refusals.duplicate(name)))
+            continue
+        used.add(name.lower())
+        yield name, statement
+
+
+def _parse(name: str, statement: Statement, columns: Columns | None) -> Query:
+    try:
+        return _query(name, statement, columns)
+    except UnreadableError as error:
+        statement.source.refuse(error.span, refusals.syntax(error.message))
+    except RecursionError:
+        first = statement.body[0]
+        statement.source.refuse((first.start, first.end + 1), refusals.TOO_DEEP)
+
+
+def _query(name: str, statement: Statement, columns: Columns | None) -> Query:
+    source = statement.source
+    select = Parser(dialect=WeftSpark()).read_select(statement.body, source.text)
+    stream = ".".join(select.stream)
+    scalars = Scalars(source, Names(select.stream, select.alias, _columns_of(stream, columns)))
+    grouping = read_grouping(select, scalars)
+    rewriter = Rewriter(scalars, grouping)
+    outputs = tuple(rewriter.output(item) for item in select.items)
+    having = rewriter.having(select.having) if select.having else None
+    start, end = statement.span
+    return Query(
+        name=name,
+        stream=stream,
+        event_time=grouping.window.column,
+        window=grouping.window.window,
+        where=scalars.expression(select.where, "WHERE") if select.where else None,
+        keys=grouping.keys,
+        calls=rewriter.calls,
+        outputs=outputs + _CQL_OUTPUTS if select.bracket else outputs,
+        having=having,
+        text=source.text[start:end],
+        shape=shape_of(select, source),
+        at=start,
+    )
+
+
+def _columns_of(stream: str, columns: Columns | None) -> Collection[str] | None:
+    if not isinstance(columns, Mapping):
+        return columns
+    found = {name.lower(): names for name, names in columns.items()}
+    return found.get(stream.lower())

@@ -1,0 +1,171 @@
+"""Slices to answers: a pure function of one bucket's slices, run wherever the bucket is. No Spark in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from weft.algebra.lower import Answered, DataError
+from weft.algebra.measures import Array
+from weft.algebra.monoids import add_int
+from weft.evaluate.bulk import slide, slide_prefix
+from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Predicate
+from weft.query.model import AGGREGATE, KEY, WINDOW, Output, Part, Window
+from weft.slicing.progression import contains, edges_of
+from weft.spark.panes import Answers, Panes, Passing, Slices, Stretch, windows_of
+
+GROUPING = "grouping"
+"""The column that tells which grouping a slice belongs to."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All answers of one query in one bucket, or why there are none."""
+
+    query: BoundQuery
+    table: pa.Table | None
+    windows: Array
+    """The numbers of the distinct windows that appear."""
+    failure: str | None = None
+
+
+def finals(plan: Plan, slices: pa.Table) -> Iterator[Answer]:
+    """The answers of every query of ``plan`` from the slices of one bucket."""
+    groups = np.asarray(slices.column(GROUPING).combine_chunks()) if len(slices) else np.empty(0, np.int64)
+    for number, grouping in enumerate(plan.groupings):
+        chosen = np.flatnonzero(groups == number)
+        if len(chosen):
+            own = slices if len(chosen) == len(slices) else slices.take(pa.array(chosen))
+            yield from grouping_finals(grouping, own)
+
+
+def grouping_finals(grouping: Grouping, table: pa.Table) -> Iterator[Answer]:
+    """The answers of all queries over the same keys, those that share most next to each other."""
+    slices = Slices.of(grouping, table)
+    by_predicate: dict[Predicate, list[BoundQuery]] = {}
+    for query in grouping.queries:
+        by_predicate.setdefault(query.predicate, []).append(query)
+    for predicate, queries in by_predicate.items():
+        passing = slices if predicate.everything else Passing.of(slices, predicate)
+        if len(passing.keys):
+            shared = Shared(slices, passing)
+            for query in sorted(queries, key=lambda query: (query.query.window.slide, query.query.window.range)):
+                yield shared.answer(query)
+
+
+@dataclass
+class Shared:
+    """What queries with the same keys and the same WHERE make together: panes, and the windows over them."""
+
+    slices: Slices
+    passing: Stretch
+    _panes: dict[Window, Panes] = field(default_factory=dict)
+    _answers: dict[Window, Answers] = field(default_factory=dict)
+
+    def answer(self, query: BoundQuery) -> Answer:
+        """The answers of one query."""
+        window = query.query.window
+        panes = self.panes(window)
+        answers = self.windows(window, panes)
+        distinct = np.unique(answers.windows)
+        try:
+            aggregates = [self._aggregate(query, call, panes, answers) for call in query.calls]
+        except DataError as error:
+            return Answer(query, None, distinct, str(error))
+        return Answer(query, Assembly(query, self.slices, answers, aggregates).table(), distinct)
+
+    def panes(self, window: Window) -> Panes:
+        """The panes of a window's slicing, made from the coarsest there are that are fine enough."""
+        slicing = Window(range=window.fragment or window.slide, slide=window.slide, start=window.start)
+        if slicing not in self._panes:
+            self._panes[slicing] = Panes.of(self._coarsest_below(slicing), slicing)
+        return self._panes[slicing]
+
+    def _coarsest_below(self, slicing: Window) -> Stretch:
+        edges = edges_of(slicing)
+        best: Stretch = self.passing
+        for other, panes in self._panes.items():
+            if len(panes.keys) < len(best.keys) and contains(edges_of(other), edges):
+                best = panes
+        return best
+
+    def windows(self, window: Window, panes: Panes) -> Answers:
+        """The windows that appear."""
+        if window not in self._answers:
+            # one range after another: only the last is worth its memory
+            self._answers = {window: windows_of(panes, window)}
+        return self._answers[window]
+
+    def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Panes, answers: Answers) -> pa.Array:
+        predicate = query.predicate_of(call)
+        merged = [merge(panes, partial, predicate, answers) for partial in call.partials]
+        return call.recipe.lower(merged, call.result)
+
+
+def merge(panes: Panes, partial: Partial, predicate: Predicate, answers: Answers) -> Answered:
+    """One partial over every window."""
+    lo, hi = answers.lo, answers.hi
+    measured = panes.measure(partial, predicate)
+    if measured.monoid.invertible:
+        values = slide_prefix(measured.monoid, panes.prefix(partial, predicate), lo, hi)
+    else:
+        values = slide(measured.monoid, measured.values, lo, hi)
+    valid = None
+    if measured.valid is not None:
+        (present,) = slide(add_int, (measured.valid,), lo, hi)
+        valid = present > 0
+    return Answered(values, valid, measured.dictionary, measured.scale)
+
+
+@dataclass
+class Assembly:
+    """Answers become the rows of a query: its own columns if they are bare, else what Spark computes them from."""
+
+    query: BoundQuery
+    slices: Slices
+    answers: Answers
+    aggregates: list[pa.Array]
+
+    def table(self) -> pa.Table:
+        """The rows."""
+        query = self.query.query
+        if self.query.direct:
+            arrays = [self._column(output) for output in query.outputs]
+            return pa.Table.from_arrays(arrays, names=list(self.query.columns))
+        names = [WINDOW, *(f"{KEY}{i}" for i in range(len(query.keys)))]
+        names += [f"{AGGREGATE}{i}" for i in range(len(query.calls))]
+        arrays = [self._window(), *(self._key(i) for i in range(len(query.keys))), *self.aggregates]
+        return pa.Table.from_arrays(arrays, names=names)
+
+    def _column(self, output: Output) -> pa.Array:
+        if output.part is Part.KEY:
+            return self._key(output.index)
+        if output.part is Part.AGGREGATE:
+            return self.aggregates[output.index]
+        if output.part is Part.WINDOW_START:
+            return self._instants(0)
+        if output.part is Part.WINDOW_END:
+            return self._instants(self.query.query.window.range)
+        return self._window()
+
+    def _window(self) -> pa.Array:
+        return pa.StructArray.from_arrays(
+            [self._instants(0), self._instants(self.query.query.window.range)], names=["start", "end"]
+        )
+
+    def _instants(self, shift: int) -> pa.Array:
+        window = self.query.query.window
+        instants = self.answers.windows * window.slide + (window.start + shift)
+        return pa.array(instants, pa.int64()).view(self.query.event_type)
+
+    def _key(self, index: int) -> pa.Array:
+        grouping = self.slices.grouping
+        position = grouping.keys.index(self.query.query.keys[index])
+        values = self.slices.key_values[position]
+        numbers = pa.array(self.answers.keys)
+        if pa.types.is_string(values.type) and values.null_count == 0:
+            return pa.DictionaryArray.from_arrays(numbers, values)
+        return values.take(numbers)

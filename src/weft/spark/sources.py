@@ -1,0 +1,46 @@
+"""Where rows come from: files that Spark reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType
+
+from weft.errors import WeftError
+
+FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
+"""File endings whose format need not be named."""
+DEFAULTS = {"csv": {"header": "true", "inferSchema": "true"}}
+
+
+def read_files(
+    spark: SparkSession, path: str, event_time: str, kind: str | None = None, options: dict[str, str] | None = None
+) -> DataFrame:
+    """The rows of a file or folder; an event time that is text, as in JSON, is read as a timestamp."""
+    if "://" not in path and not Path(path).exists():
+        raise WeftError(f"there is no file or folder {path}")
+    chosen = kind or _guess(path)
+    reader = spark.read.format(chosen).options(**{**DEFAULTS.get(chosen, {}), **(options or {})})
+    try:
+        rows = reader.load(path)
+    except PySparkException as error:
+        raise WeftError(f"cannot read {path} as {chosen}: {str(error).splitlines()[0]}") from None
+    names = {name.lower(): name for name in rows.columns}
+    column = names.get(event_time.lower())
+    if column and isinstance(rows.schema[column].dataType, StringType):
+        return rows.withColumn(column, rows[f"`{column}`"].cast("timestamp"))
+    return rows
+
+
+def _guess(path: str) -> str:
+    """The format by the ending of the path, or of the first file in it; Parquet if nothing tells."""
+    candidates = [Path(path)]
+    if "://" not in path and Path(path).is_dir():
+        candidates = sorted(file for file in Path(path).rglob("*.*") if not file.name.startswith(("_", ".")))
+    for file in candidates[:1]:
+        for ending in reversed(file.suffixes):
+            if ending in FORMATS:
+                return FORMATS[ending]
+    return "parquet"

@@ -1,0 +1,218 @@
+"""The one path of data: rows to slices in the JVM, slices to answers in Arrow, answers to typed Parquet."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from weft.algebra.measures import Array
+from weft.plan.model import Plan
+from weft.spark.files import Folder
+from weft.spark.finals import GROUPING, Answer, finals
+from weft.spark.rows import grouping_columns, slices
+
+BUCKET = "__weft_bucket"
+BATCH_ROWS = 200_000
+SUMMARY = "query string, file string, rows bigint, first bigint, windows binary, failure string, slices bigint"
+
+
+@dataclass
+class Outcome:
+    """What came out for one query."""
+
+    files: list[str] = field(default_factory=list)
+    rows: int = 0
+    windows: int = 0
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a run did."""
+
+    rows_read: int = 0
+    rows_without_time: int = 0
+    """Rows whose event time is NULL: dropped, as Spark's ``window`` does."""
+    slices: int = 0
+    answers: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Totals) -> Totals:
+        sums = (getattr(self, item.name) + getattr(other, item.name) for item in fields(self))
+        return Totals(*sums)
+
+
+@dataclass
+class StepResult:
+    """The outcome of every query of a step."""
+
+    outcomes: dict[str, Outcome]
+    totals: Totals
+
+
+def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResult:
+    """Answer all queries of ``plan`` over ``rows``; answers are written to ``folder``, a file a query and bucket."""
+    started = time.perf_counter()
+    spark = rows.sparkSession
+    for query in plan.queries:
+        folder.make(query.name)
+    read = Observation()
+    observed = rows.observe(
+        read, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
+    )
+    cut = slices(observed, plan)
+    names = list(dict.fromkeys(name for grouping in plan.groupings for name in grouping_columns(grouping)))
+    keys = [name for name in names if name.startswith("k_")]
+    bucket = F.pmod(F.hash(F.col(GROUPING), *keys), F.lit(buckets)).alias(BUCKET)
+    placed = cut.select("*", bucket).repartitionById(buckets, F.col(BUCKET))
+    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS)}):
+        summary = placed.mapInArrow(bucket_task(plan, folder), SUMMARY).toArrow()
+    counted = read.get
+    totals = Totals(
+        rows_read=counted["rows"],
+        rows_without_time=counted["rows"] - counted["timed"],
+        slices=pc.sum(summary.column("slices")).as_py() or 0,
+        answers=pc.sum(summary.column("rows")).as_py() or 0,
+        seconds=time.perf_counter() - started,
+    )
+    return StepResult(gather(plan, summary), totals)
+
+
+@contextmanager
+def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    """Spark settings for the time of a block."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    for key, value in values.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+
+
+def bucket_task(plan: Plan, folder: Folder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a Spark task does with one bucket's slices."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        received = list(batches)
+        if not received:
+            return
+        table = pa.Table.from_batches(received)
+        yield summary_row(None, slices=len(table))
+        attempt = uuid.uuid4().hex[:12]
+        for answer in finals(plan, table):
+            yield write_answer(answer, folder, attempt)
+
+    return run
+
+
+def write_answer(answer: Answer, folder: Folder, attempt: str) -> pa.RecordBatch:
+    """Write a query's answers of one bucket; the name is the attempt's own, so that a repeated task harms nothing."""
+    name = answer.query.name
+    if answer.table is None:
+        return summary_row(name, failure=answer.failure)
+    file = folder.file(name, f"part-{attempt}.parquet")
+    write_parquet(answer.table, folder, file)
+    first, bits = pack(answer.windows)
+    return summary_row(name, file=file, rows=len(answer.table), first=first, windows=bits)
+
+
+def write_parquet(table: pa.Table, folder: Folder, file: str) -> None:
+    """Typed Parquet as Spark reads it: strings by dictionary, everything else plain."""
+    dictionaries = [item.name for item in table.schema if pa.types.is_dictionary(item.type)]
+    filesystem, path = folder.open(file)
+    pq.write_table(
+        table,
+        path,
+        filesystem=filesystem,
+        compression="snappy",
+        use_dictionary=dictionaries,
+        store_schema=False,
+        write_statistics=True,
+    )
+
+
+def summary_row(
+    query: str | None,
+    *,
+    file: str | None = None,
+    rows: int = 0,
+    first: int = 0,
+    windows: bytes = b"",
+    failure: str | None = None,
+    slices: int = 0,
+) -> pa.RecordBatch:
+    """What a task tells the driver of one query."""
+    return pa.RecordBatch.from_pydict(
+        {
+            "query": pa.array([query], pa.string()),
+            "file": pa.array([file], pa.string()),
+            "rows": pa.array([rows], pa.int64()),
+            "first": pa.array([first], pa.int64()),
+            "windows": pa.array([windows], pa.binary()),
+            "failure": pa.array([failure], pa.string()),
+            "slices": pa.array([slices], pa.int64()),
+        }
+    )
+
+
+def pack(windows: Array) -> tuple[int, bytes]:
+    """Distinct window numbers as the first of them and a bit for each from there on.
+
+    Examples
+    --------
+    >>> pack(np.array([5, 6, 9]))
+    (5, b'\\xc8')
+    """
+    first = int(windows[0])
+    present = np.zeros(int(windows[-1]) - first + 1, np.bool_)
+    present[windows - first] = True
+    return first, np.packbits(present).tobytes()
+
+
+def count_distinct(packed: list[tuple[int, bytes]]) -> int:
+    """How many distinct windows several buckets saw.
+
+    Examples
+    --------
+    >>> count_distinct([pack(np.array([5, 6, 9])), pack(np.array([4, 9]))])
+    4
+    """
+    if not packed:
+        return 0
+    start = min(first for first, _ in packed)
+    end = max(first + 8 * len(bits) for first, bits in packed)
+    seen = np.zeros(end - start, np.bool_)
+    for first, bits in packed:
+        present = np.unpackbits(np.frombuffer(bits, np.uint8)).astype(np.bool_)
+        seen[first - start : first - start + len(present)] |= present
+    return int(seen.sum())
+
+
+def gather(plan: Plan, summary: pa.Table) -> dict[str, Outcome]:
+    """What all buckets said, query by query."""
+    outcomes = {query.name: Outcome() for query in plan.queries}
+    packed: dict[str, list[tuple[int, bytes]]] = {}
+    for row in summary.to_pylist():
+        if row["query"] is None:
+            continue
+        outcome = outcomes[row["query"]]
+        outcome.rows += row["rows"]
+        outcome.failure = outcome.failure or row["failure"]
+        if row["file"]:
+            outcome.files.append(row["file"])
+            packed.setdefault(row["query"], []).append((row["first"], row["windows"]))
+    for name, bits in packed.items():
+        outcomes[name].windows = count_distinct(bits)
+    return outcomes

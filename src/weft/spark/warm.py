@@ -1,0 +1,26 @@
+"""``python -m weft.spark.warm``: compile every kernel into numba's cache on disk, so that no Spark task has to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weft.algebra import lower
+from weft.evaluate import bulk
+from weft.query.model import Window
+from weft.spark.panes import Panes, Passing, windows_of
+
+
+def warm() -> None:
+    """Compile the kernels that the engine uses."""
+    bulk.warm(lambda _: None)
+    numbers, words = np.zeros(1, np.int64), np.zeros(1, np.uint64)
+    lower._within(numbers, words, np.int64(1), np.uint64(1))
+    lower._divide(numbers, words, np.ones(1, np.int64), 4)
+    slices = Passing.__new__(Passing)
+    slices.keys, slices.starts = numbers, numbers
+    panes = Panes.of(slices, Window(range=1, slide=1))
+    windows_of(panes, Window(range=1, slide=1))
+
+
+if __name__ == "__main__":
+    warm()

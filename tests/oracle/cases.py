@@ -1,0 +1,66 @@
+"""Hand-written cases: a small stream, a few SELECTs, answered by Weft in one run and held against Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import weft
+from oracle import compare
+from oracle.compare import Rows
+from oracle.data import Column, Stream
+from oracle.queries import Asked, Judged
+from weft.errors import WeftError
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+
+
+def stream(schema: str, rows: Sequence[Sequence[Any]], *, name: str = "s", partitions: int = 1) -> Stream:
+    """A stream from rows; the first column is the event time, instants are microseconds.
+
+    >>> print(stream("ts timestamp, x int", [(0, 1)]))
+    s(`ts` timestamp, `x` int), 1 rows, 1 partitions
+    (0, 1)
+    """
+    fields = [tuple(field.strip().split(" ", 1)) for field in schema.replace(", ", "\n").split("\n")]
+    values = {name: [row[i] for row in rows] for i, (name, _) in enumerate(fields)}
+    (time, time_type), *others = fields
+    return Stream(name, time, time_type, tuple(Column(n, t) for n, t in others), values, partitions)
+
+
+@dataclass(slots=True)
+class Case:
+    """SELECTs over one stream, answered together."""
+
+    spark: Any
+    stream: Stream
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def weft(self, *selects: str) -> list[Rows | WeftError]:
+        """Weft's answers, or errors, in the order asked."""
+        engine = weft.Engine(self.spark)
+        engine.stream(self.stream.name, self.stream.frame(self.spark), event_time=self.stream.event_time)
+        names = engine.sql("\n".join(f"-- name: q{i}\n{select};" for i, select in enumerate(selects)))
+        answers = engine.run()
+        return [answers.failures[n] if n in answers.failures else Rows.of(answers[n]) for n in names]
+
+    def spark_rows(self, *selects: str) -> list[Rows]:
+        """Spark's answers in the order asked."""
+        session = compare.oracle_session(self.spark, **self.settings)
+        return compare.spark_rows(session, self.stream, [asked(select) for select in selects])
+
+    def same(self, *selects: str) -> list[Rows]:
+        """Assert that Weft gives Spark's schema and rows for each, exactly; give the rows back."""
+        expected = self.spark_rows(*selects)
+        for select, ours, theirs in zip(selects, self.weft(*selects), expected, strict=True):
+            assert isinstance(ours, Rows), f"{select}\n{ours}"
+            outcome = compare.compare(asked(select, len(theirs.schema.fields)), ours, theirs)
+            assert outcome.difference is None, f"{select}\n{self.stream}\n{outcome.difference}"
+        return expected
+
+
+def asked(select: str, columns: int = 0) -> Asked:
+    """A query all of whose columns are exact."""
+    return Asked("q", select, select, select, (Judged(),) * columns)
