@@ -35,6 +35,7 @@ import pyarrow.parquet as pq
 import pyspark
 from pyspark.sql import SparkSession
 from rich.console import Console
+
 from workload_thousand import ONE_HOUR_BY_ONE_MINUTE, WindowQuery, load_duckdb, queries, query_file, write_trades
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -125,19 +126,9 @@ class Figure:
 
 def start_spark(driver_memory: str) -> SparkSession:
     """The session that Weft and plain Spark share."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    spark = (
-        SparkSession.builder.master(f"local[{CORES}]")
-        .appName("weft thousand")
-        .config("spark.driver.memory", driver_memory)
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    from weft.spark.session import local_session
+
+    return local_session("weft thousand", master=f"local[{CORES}]", memory=driver_memory)
 
 
 def run_weft(spark: SparkSession, trades: Path, workload: list[WindowQuery], out: Path) -> tuple[int, int]:
@@ -440,9 +431,10 @@ def report(options: Options, results: Results, found: list[Figure]) -> str:
     if results.sample:
         low, high = sampling_error(results)
         lines += [
-            f"Spark's time for N queries is the mean of {len(results.sample)} drawn at random from the largest set, times "
-            f"N; that mean is {statistics.median(results.per_query()):.2f} s a query, 90 % interval of the sampling "
-            f"{low:.2f} to {high:.2f} s. Spread: least and most of the ratios of single repeats.",
+            f"Spark's time for N queries is the mean of {len(results.sample)} drawn at random from the largest set, "
+            f"times N; that mean is {statistics.median(results.per_query()):.2f} s a query, "
+            f"90 % interval of the sampling {low:.2f} to {high:.2f} s. "
+            "Spread: least and most of the ratios of single repeats.",
             "",
         ]
     if results.compared:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.errors import PySparkException
+
 import weft
 from oracle import compare
 from oracle.compare import Rows
@@ -38,13 +40,14 @@ class Case:
     stream: Stream
     settings: dict[str, str] = field(default_factory=dict)
 
-    def weft(self, *selects: str) -> list[Rows | WeftError]:
-        """Weft's answers, or errors, in the order asked."""
+    def weft(self, *selects: str) -> list[Rows | WeftError | PySparkException]:
+        """Weft's answers in the order asked; in place of those that cannot be had, the error."""
         engine = weft.Engine(self.spark)
         engine.stream(self.stream.name, self.stream.frame(self.spark), event_time=self.stream.event_time)
         names = engine.sql("\n".join(f"-- name: q{i}\n{select};" for i, select in enumerate(selects)))
         answers = engine.run()
-        return [answers.failures[n] if n in answers.failures else Rows.of(answers[n]) for n in names]
+        failures = answers.failures
+        return [failures[name] if name in failures else read(answers, name) for name in names]
 
     def spark_rows(self, *selects: str) -> list[Rows]:
         """Spark's answers in the order asked."""
@@ -59,6 +62,14 @@ class Case:
             outcome = compare.compare(asked(select, len(theirs.schema.fields)), ours, theirs)
             assert outcome.difference is None, f"{select}\n{self.stream}\n{outcome.difference}"
         return expected
+
+
+def read(answers: Any, name: str) -> Rows | PySparkException:
+    """The rows of one query, or what Spark raises when its select list is computed."""
+    try:
+        return Rows.of(answers[name])
+    except PySparkException as error:
+        return error
 
 
 def asked(select: str, columns: int = 0) -> Asked:

@@ -61,6 +61,8 @@ class _Parts:
     group_by: str = ""
     having: str | None = None
     close_call: str | None = None
+    bracket: str | None = None
+    """The window in the manner of CQL, which adds the columns window_start and window_end at the end."""
 
     def add(self, output: Aggregated | str, alias: str | None = None) -> None:
         self.outputs.append(output if isinstance(output, Aggregated) else Aggregated(output, ""))
@@ -84,6 +86,17 @@ def interval(microseconds: int, rnd: random.Random) -> str:
         if count:
             parts.append(f"{sign * count} {unit}{'s' if count != 1 else ''}")
     return " ".join(parts) or "0 seconds"
+
+
+def cql_interval(microseconds: int) -> str:
+    """A length of time as CQL writes it.
+
+    >>> cql_interval(90_000_000), cql_interval(7_200_000_000)
+    ('90 sec', '2 h')
+    """
+    short = {"hour": "h", "minute": "min", "second": "sec", "millisecond": "ms", "microsecond": "us"}
+    unit, size = next((unit, size) for unit, size in UNITS if microseconds % size == 0)
+    return f"{microseconds // size} {short.get(unit, unit)}"
 
 
 class QueryWriter:
@@ -119,9 +132,8 @@ class QueryWriter:
         part = self.rnd.randrange(slide)
         return part if self.scalars.chance(0.3) else part // self.grain * self.grain
 
-    def window_call(self) -> str:
+    def window_call(self, range_: int, slide: int, start: int) -> str:
         """The call of ``window``, with as few arguments as will do, or all."""
-        range_, slide, start = self.window()
         arguments = [f"'{interval(range_, self.rnd)}'"]
         if slide != range_ or start or self.scalars.chance(0.2):
             arguments.append(f"'{interval(slide, self.rnd)}'")
@@ -132,9 +144,14 @@ class QueryWriter:
 
     def query(self, name: str) -> Asked:
         """One query of any of the supported forms."""
-        parts = _Parts(self.window_call())
+        range_, slide, start = self.window()
+        parts = _Parts(self.window_call(range_, slide, start))
         keys = self.rnd.sample(self.keys, min(len(self.keys), self.rnd.choice((0, 1, 1, 1, 2, 3))))
-        self.rnd.choice((self.plain, self.plain, self.plain, self.by_alias, self.by_ordinal, self.by_all))(parts, keys)
+        forms = (self.plain, self.plain, self.plain, self.by_alias, self.by_ordinal, self.by_all)
+        if start == 0 and self.scalars.chance(0.15):
+            forms = (self.cql,)
+            parts.bracket = f"[WINDOW {cql_interval(range_)} SLIDE {cql_interval(slide)}]"
+        self.rnd.choice(forms)(parts, keys)
         for _ in range(self.rnd.choice((1, 1, 2, 3, 5))):
             alias = self.fresh_alias(parts) if self.scalars.chance(0.6) else None
             parts.add(self.aggregates.around(), alias)
@@ -145,6 +162,9 @@ class QueryWriter:
             parts.where = self.rnd.choice(self.predicates) if shared else self.scalars.predicate()
         if self.scalars.chance(0.25):
             self.having(parts)
+        if parts.bracket:
+            parts.add("window.start", "window_start")
+            parts.add("window.end", "window_end")
         return self.asked(name, parts)
 
     def fresh_alias(self, parts: _Parts) -> str:
@@ -202,6 +222,13 @@ class QueryWriter:
         self.by_ordinal(parts, keys)
         parts.group_by = "ALL"
 
+    def cql(self, parts: _Parts, keys: list[Scalar]) -> None:
+        """GROUP BY keys alone, as the window stands behind the stream."""
+        parts.keys = [key.sql for key in keys]
+        parts.group_by = ", ".join([parts.window, *parts.keys])
+        for key in keys:
+            parts.add(key.sql, self.fresh_alias(parts) if self.scalars.chance(0.3) else None)
+
     def having(self, parts: _Parts) -> None:
         """A condition on the answers; where a double decides, rows too close to call are marked."""
         made = self.aggregates.aggregate()
@@ -245,7 +272,8 @@ class QueryWriter:
         select = self.render([o.sql for o in parts.outputs], parts, parts.having)
         asked = [o.oracle or o.sql for o in parts.outputs]
         oracle = self.render(asked, parts, having, [f"{sql} AS `judge {i}`" for i, sql in enumerate(extra)])
-        return Asked(name, select, self.named(name, select), oracle, tuple(judged), keep)
+        statement = self.named(name, self.render_cql(parts) if parts.bracket else select)
+        return Asked(name, select, statement, oracle, tuple(judged), keep)
 
     def render(self, outputs: list[str], parts: _Parts, having: str | None, extra: list[str] | None = None) -> str:
         """The text of a SELECT."""
@@ -258,6 +286,21 @@ class QueryWriter:
         lines.append(f"GROUP BY {parts.group_by}")
         if having:
             lines.append(f"HAVING {having}")
+        return "\n".join(lines)
+
+    def render_cql(self, parts: _Parts) -> str:
+        """The same SELECT in the manner of the papers."""
+        columns = [
+            output.sql if alias is None else f"{output.sql} AS {alias}"
+            for output, alias in zip(parts.outputs[:-2], parts.aliases[:-2], strict=True)
+        ]
+        lines = [f"SELECT {', '.join(columns)}", f"FROM {self.stream.name} {parts.bracket}"]
+        if parts.where:
+            lines.append(f"WHERE {parts.where}")
+        if parts.keys:
+            lines.append(f"GROUP BY {', '.join(parts.keys)}")
+        if parts.having:
+            lines.append(f"HAVING {parts.having}")
         return "\n".join(lines)
 
     def named(self, name: str, select: str) -> str:

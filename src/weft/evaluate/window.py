@@ -182,8 +182,8 @@ class SlidingWindow:
             return array if array.dtype == object else objects_array(items)
         if kind == "O" or (self._kind == "i" and kind == "f"):
             raise AggregateError(
-                f"this window takes {'integers' if self._kind == 'i' else 'numbers'}, as its first items or dtype= said, "
-                f"and cannot take {array.dtype}; give dtype=float or dtype=object from the start"
+                f"this window takes {'integers' if self._kind == 'i' else 'numbers'}, as first items or dtype= say; "
+                f"{array.dtype} needs dtype=float or dtype=object from the start"
             )
         return np.ascontiguousarray(array, _DTYPES[self._kind or kind])
 

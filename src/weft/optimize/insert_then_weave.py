@@ -8,15 +8,14 @@ from weft.optimize.loom import Loom, Partition
 from weft.optimize.weave_share import weave
 
 
-def insert_then_weave(loom: Loom, _: Random) -> Partition:
+def insert_then_weave(loom: Loom, rng: Random) -> Partition:
     """Insert in the given order, into a new tree where no old one gains; merge what is left to gain."""
     loom.reset()
     loom.alive[:] = False
     for slot in range(len(loom.items)):
         trees = loom.trees
         loom.alive[slot] = True
-        partner = loom.best_partner(slot, trees)[1]
-        if partner >= 0:
+        for _, partner in loom.best_partners(slot, trees):
             loom.weave(partner, slot)
     weave(loom, loom.trees)
     return loom.partition

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import gcd
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from weft.optimize.kernels import (
     Ints,
     Prices,
     Slab,
-    best_partner,
+    best_partners,
     common_bits,
     woven_costs,
     woven_overlap,
@@ -37,6 +36,7 @@ FEW = 14
 _ALL_BITS = 1 << 27
 _FEWEST_BITS, _MOST_BITS = 1 << 16, 1 << 20
 _GLANCE_FROM = 4_000
+_MOST_GCDS = 2_000
 _EXACT_BUDGET = 20_000
 
 Partition = list[list[int]]
@@ -62,8 +62,6 @@ class Loom:
         self.comparisons = 0
         """Pairs of trees looked at: the overhead that 000 Fig. 11 reports."""
         self.horizon = horizon_of(self.items, min(_MOST_BITS, max(_FEWEST_BITS, _ALL_BITS // len(self.items))))
-        self._glance = self.horizon.words // 8 if len(self.items) > _GLANCE_FROM else 0
-        self._ticks = 0.0
         self._slab = self._base = self._lay_out()
         self._exact: dict[frozenset[int], float] = {}
         self._finished: dict[frozenset[int], Finished] = {}
@@ -74,7 +72,7 @@ class Loom:
     def reset(self) -> None:
         """Back to no sharing."""
         self._slab = Slab(
-            *(array.copy() if name in _TREE_FIELDS else array for name, array in self._base._asdict().items())
+            *(array if name in _BY_ITEM | _FOR_ALL else array.copy() for name, array in self._base._asdict().items())
         )
         self.members: list[list[int]] = [[index] for index in range(len(self.items))] + [[]]
         self.alive = np.ones(len(self.items) + 1, dtype=np.bool_)
@@ -115,7 +113,7 @@ class Loom:
             getattr(slab, name)[slot] = getattr(base, name)[rows].sum()
         slab.marks[slot] = np.bitwise_or.reduce(base.marks[rows], axis=0)
         slab.ranges[slot] = np.bitwise_or.reduce(base.ranges[rows], axis=0)
-        slab.hits[slot] = common_bits(slab.marks[slot], slab.marks[slot], slab.marks.shape[1])
+        slab.hits[slot] = common_bits(slab.marks, slot, slot, slab.marks.shape[1])
         self._price(slot, self._rate_of(chosen, slot))
 
     def start_from(self, partition: Iterable[Iterable[int]]) -> None:
@@ -130,9 +128,7 @@ class Loom:
         part = copy(self)
         rows = np.array([*items, len(self.items)])
         part.items = tuple(self.items[item] for item in items)
-        part._base = Slab(
-            *(array if name == "all_ranges" else array[rows] for name, array in self._base._asdict().items())
-        )
+        part._base = Slab(*(array if name in _FOR_ALL else array[rows] for name, array in self._base._asdict().items()))
         part._base.first_item[:] = np.arange(rows.size)
         part._exact, part._finished = {}, {}
         part.reset()
@@ -146,16 +142,15 @@ class Loom:
         woven_costs(self._slab, self._prices, slot, others, self._woven_rates(slot, others), costs)
         return costs
 
-    def best_partner(self, slot: int, others: Ints, floor: float = 0.0) -> tuple[float, int]:
-        """The tree whose weaving with ``slot`` saves most, and what it saves; -1 if none saves more than ``floor``."""
-        if not others.size:
-            return floor, -1
-        if not self.exact_rates:
-            self.comparisons += others.size
-            return best_partner(self._slab, self._prices, self._ticks, slot, others, floor, self._glance)
-        savings = self.costs[slot] + self.costs[others] - self.woven_costs(slot, others)
-        best = int(np.argmax(savings))
-        return (float(savings[best]), int(others[best])) if savings[best] > floor else (floor, -1)
+    def best_partners(self, slot: int, others: Ints, floor: float = 0.0, most: int = 1) -> list[tuple[float, int]]:
+        """The trees whose weaving with ``slot`` saves most and more than ``floor``, best first: (saving, slot)."""
+        if self.exact_rates:
+            savings = self.costs[slot] + self.costs[others] - self.woven_costs(slot, others)
+            order = np.argsort(-savings, kind="stable")[:most]
+            return [(float(savings[at]), int(others[at])) for at in order if savings[at] > floor]
+        self.comparisons += others.size
+        savings, partners, found = best_partners(self._slab, self._prices, slot, others, floor, most)
+        return list(zip(savings[:found].tolist(), partners[:found].tolist(), strict=True))
 
     def weave(self, slot: int, other: int) -> None:
         """Merge the tree in ``other`` into the one in ``slot``."""
@@ -169,7 +164,7 @@ class Loom:
             column[slot] += column[other]
         slab.marks[slot] |= slab.marks[other]
         slab.ranges[slot] |= slab.ranges[other]
-        slab.hits[slot] = common_bits(slab.marks[slot], slab.marks[slot], slab.marks.shape[1])
+        slab.hits[slot] = common_bits(slab.marks, slot, slot, slab.marks.shape[1])
         self._price(slot, rate)
 
     # -- edge rates ---------------------------------------------------------------------------------------------
@@ -190,7 +185,7 @@ class Loom:
             for at, other in enumerate(others):
                 rates[at] = self._exact_rate(frozenset((*self.members[slot], *self.members[other])))
         else:
-            woven_rates(self._slab, self._prices, self._ticks, slot, others, rates)
+            woven_rates(self._slab, self._prices, slot, others, rates)
         return rates
 
     def _exact_rate(self, items: frozenset[int]) -> float:
@@ -224,7 +219,7 @@ class Loom:
             return self._exact_rate(frozenset(items))
         if len(items) == 2:  # in closed form, as when the two were woven
             rates = np.empty(1)
-            woven_rates(self._base, self._prices, self._ticks, items[0], np.array([items[1]]), rates)
+            woven_rates(self._base, self._prices, items[0], np.array([items[1]]), rates)
             return float(rates[0])
         return float(slab.rates[slot] - self.horizon.per_second * (slab.own_hits[slot] - slab.hits[slot]))
 
@@ -246,23 +241,27 @@ class Loom:
             model.per_operation,
             model.per_answer,
             self.horizon.per_second,
+            MICROSECONDS / self.horizon.unit,
+            self.horizon.words // 8 if len(self.items) > _GLANCE_FROM else 0,
         )
 
     def _lay_out(self) -> Slab:
         """One row an item, and a spare one."""
-        rows, items = len(self.items) + 1, self.items
-        unit = gcd(*(one.step for item in items for one in item.progressions), *_offsets(items))
-        self._ticks = MICROSECONDS / unit
-        steps, offsets = np.ones(rows, dtype=np.int64), np.full((rows, 2), -1, dtype=np.int64)
-        marks = np.zeros((rows, self.horizon.words), dtype=np.uint64)
+        rows, items, horizon = len(self.items) + 1, self.items, self.horizon
+        steps = np.array([item.progressions[0].step // horizon.unit for item in items] + [1])
+        offsets, first_bits = np.full((rows, 2), -1), np.full((rows, 2), -1)
+        marks = np.zeros((rows, horizon.words), dtype=np.uint64)
         for row, item in enumerate(items):
-            steps[row] = item.progressions[0].step // unit
             for column, one in enumerate(item.progressions):
-                offsets[row, column] = one.offset // unit
-            self.horizon.mark(item.progressions, marks[row])
+                offsets[row, column] = one.offset // horizon.unit
+                if horizon.instants is None:
+                    first_bits[row, column] = (one.offset - horizon.start) % one.step // horizon.unit
+            horizon.mark(item.progressions, marks[row])
+        distinct, step_index = np.unique(steps, return_inverse=True)
+        gcds = np.gcd.outer(distinct, distinct) if distinct.size <= _MOST_GCDS else np.zeros((0, 0), dtype=np.int64)
         all_ranges, ranges = self._range_bits()
         zero = np.zeros(rows, dtype=np.int64)
-        hits = np.array([common_bits(row, row, row.size) for row in marks])
+        hits = np.array([common_bits(marks, row, row, marks.shape[1]) for row in range(rows)])
         rates = np.array([MICROSECONDS * len(item.progressions) / item.progressions[0].step for item in items] + [0.0])
         slab = Slab(
             items=zero + 1,
@@ -278,6 +277,10 @@ class Loom:
             ranges=ranges,
             steps=steps,
             offsets=offsets,
+            first_bits=first_bits,
+            step_index=step_index,
+            gcds=gcds,
+            bits=horizon.words * 64 if horizon.instants is not None else horizon.length // horizon.unit,
             all_ranges=all_ranges,
         )
         self._slab = slab
@@ -299,8 +302,5 @@ class Loom:
         return np.array(every) / MICROSECONDS, bits
 
 
-_TREE_FIELDS = frozenset(Slab._fields) - {"steps", "offsets", "all_ranges"}
-
-
-def _offsets(items: Sequence[Item]) -> list[int]:
-    return [one.offset for item in items for one in item.progressions]
+_BY_ITEM = frozenset(("steps", "offsets", "first_bits", "step_index"))
+_FOR_ALL = frozenset(("gcds", "bits", "all_ranges"))

@@ -9,7 +9,7 @@ can save with the remaining partners is never more than what it could save befor
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import count
 from random import Random
 
@@ -17,8 +17,14 @@ import numpy as np
 
 from weft.optimize.loom import Loom, Partition
 
-Entry = tuple[float, int, int, int]
-"""Minus the saving, the age of the younger tree, the age of the older, the slot of the younger."""
+Entry = tuple[float, int, int]
+"""Minus the saving, the age of the tree, its slot."""
+
+Partner = tuple[float, int, int]
+"""The saving, the slot and the age of a possible partner."""
+
+_PARTNERS = 5
+"""Partners remembered for each tree, so that it need not look again when the best one is woven elsewhere."""
 
 
 def weave_share(loom: Loom, _: Random) -> Partition:
@@ -64,32 +70,52 @@ class _Queue:
         self.ages = count(len(loom.alive))
         self.age = np.arange(len(loom.alive))
         self.heap: list[Entry] = []
+        self.partners: dict[int, list[Partner]] = {}
+        self.more: dict[int, bool] = {}
+        """Whether a tree may have partners that save something beyond those remembered."""
         slots = list(fresh)
         for slot in slots:  # what is fresh is younger than what is not
             self.age[slot] = next(self.ages)
         for slot in slots:
-            self._push(slot)
-        heapify(self.heap)
+            self._look_for_partners(slot)
 
     def pop(self) -> tuple[float, int, int] | None:
         """The best saving, and the two trees; None if nothing is left to merge."""
         while self.heap:
-            saving, younger, older, slot = heappop(self.heap)
-            if not self.loom.alive[slot] or self.age[slot] != younger:
+            saving, age, slot = heappop(self.heap)
+            if self._gone(slot, age):
                 continue
-            partner = np.flatnonzero(self.age == older)
-            if partner.size and self.loom.alive[partner[0]]:
-                return -saving, slot, int(partner[0])
-            self._push(slot)
+            partners = self.partners[slot]
+            if not partners:
+                self._look_for_partners(slot)
+            elif self._gone(*partners[0][1:]):
+                self._forget_gone(slot, age)
+            else:
+                return -saving, slot, partners[0][1]
         return None
 
     def renew(self, slot: int) -> None:
         """The tree in ``slot`` is a new one."""
         self.age[slot] = next(self.ages)
-        self._push(slot)
+        self._look_for_partners(slot)
 
-    def _push(self, slot: int) -> None:
+    def _forget_gone(self, slot: int, age: int) -> None:
+        """Go on to the next partner; where none is left, the last one's saving bounds what looking again can find."""
+        known = self.partners[slot]
+        left = [one for one in known if not self._gone(*one[1:])]
+        self.partners[slot] = left
+        if left:
+            heappush(self.heap, (-left[0][0], age, slot))
+        elif self.more[slot]:
+            heappush(self.heap, (-known[-1][0], age, slot))
+
+    def _gone(self, slot: int, age: int) -> bool:
+        return not self.loom.alive[slot] or bool(self.age[slot] != age)
+
+    def _look_for_partners(self, slot: int) -> None:
         older = np.flatnonzero(self.loom.alive & (self.age < self.age[slot]))
-        saving, partner = self.loom.best_partner(slot, older, self.floor)
-        if partner >= 0:
-            heappush(self.heap, (-saving, int(self.age[slot]), int(self.age[partner]), slot))
+        found = self.loom.best_partners(slot, older, self.floor, _PARTNERS)
+        self.more[slot] = len(found) == _PARTNERS
+        if found:
+            self.partners[slot] = [(saving, partner, int(self.age[partner])) for saving, partner in found]
+            heappush(self.heap, (-found[0][0], int(self.age[slot]), slot))

@@ -65,6 +65,10 @@ class UnreadableError(ParseError):
         self.span = span
 
 
+class UnaryPlus(exp.Unary):
+    """``+x``, which sqlglot drops; it is no empty word in Spark, where it makes a number of a string."""
+
+
 def _spanned(
     parse: Callable[Concatenate[Parser, P], exp.Expr | None],
 ) -> Callable[Concatenate[Parser, P], exp.Expr | None]:
@@ -121,7 +125,10 @@ class Parser(SparkParser):
         (TokenType.CARET, exp.BitwiseXor),
         (TokenType.AMP, exp.BitwiseAnd),
     )
-    COMPARISONS = SparkParser.EQUALITY | SparkParser.COMPARISON
+    COMPARISONS: ClassVar = SparkParser.EQUALITY | SparkParser.COMPARISON
+    UNARY_PARSERS: ClassVar = SparkParser.UNARY_PARSERS | {
+        TokenType.PLUS: lambda self: self.expression(UnaryPlus(this=self._parse_unary())),
+    }
 
     # -- the statement -------------------------------------------------------------------------------------------
 
@@ -173,6 +180,9 @@ class Parser(SparkParser):
         start = self._prev.start
         return parse(), self._since(start)
 
+    def _at(self, *kinds: TokenType) -> bool:
+        return self._curr.token_type in kinds
+
     def _since(self, start: int) -> Span:
         return start, self._prev.end + 1
 
@@ -183,23 +193,24 @@ class Parser(SparkParser):
     def _read_head(self) -> None:
         if not self._match(TokenType.SELECT):
             self._refuse_here(refusals.statement(self._curr.text))
-        if self._curr.token_type is TokenType.HINT:
+        if self._at(TokenType.HINT):
             self._refuse_here(refusals.HINT)
-        if self._curr.token_type is TokenType.DISTINCT:
+        if self._at(TokenType.DISTINCT):
             self._refuse_here(refusals.SELECT_DISTINCT)
-        if self._curr.token_type is TokenType.ALL and self._next.token_type is not TokenType.DOT:
+        if self._at(TokenType.ALL) and self._next.token_type is not TokenType.DOT:
             self._advance()
 
     def _item(self) -> Item:
         expression = self._expression()
         named = bool(self._match(TokenType.ALIAS))
-        alias = self._parse_id_var(any_token=named, tokens=self.ALIAS_TOKENS)
+        string = self._at(TokenType.STRING)
+        alias = None if string else self._parse_id_var(any_token=named, tokens=self.ALIAS_TOKENS)
         if named and not alias:
             self._refuse_here(refusals.missing("a name after AS"))
         return Item(expression, alias.name if alias else None)
 
     def _stream(self) -> tuple[tuple[str, ...], str | None, Span | None]:
-        if self._curr.token_type in (TokenType.L_PAREN, TokenType.VALUES, TokenType.LATERAL):
+        if self._at(TokenType.L_PAREN, TokenType.VALUES, TokenType.LATERAL):
             self._refuse_here(refusals.SUBQUERY)
         parts = [self._name("the stream's name")]
         while self._match(TokenType.DOT):
@@ -207,8 +218,10 @@ class Parser(SparkParser):
         bracket = self._bracket()
         alias = self._stream_alias()
         bracket = bracket or self._bracket()
-        if self._curr.token_type is TokenType.L_PAREN:
+        if self._at(TokenType.L_PAREN):
             self._refuse_here(refusals.TABLE_FUNCTION)
+        if self._at(TokenType.COMMA):
+            self._refuse_here(refusals.SEVERAL_TABLES)
         return tuple(parts), alias, bracket
 
     def _stream_alias(self) -> str | None:
@@ -230,7 +243,7 @@ class Parser(SparkParser):
         return start, self._prev.start
 
     def _group(self) -> tuple[exp.Expr, ...] | None:
-        if self._curr.token_type is TokenType.ALL and self._next.token_type is not TokenType.DOT:
+        if self._at(TokenType.ALL) and self._next.token_type is not TokenType.DOT:
             self._advance()
             return None
         return tuple(self._separated(self._group_item))
@@ -273,10 +286,14 @@ class Parser(SparkParser):
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
         """Raise at once, with the place as a number (sqlglot's own carries a picture of it)."""
         token = token or self._curr or self._prev
+        if message.startswith("Required keyword"):  # sqlglot's words for a node with a hole in it
+            message = "Something is missing"
+        if message.startswith("Invalid expression"):
+            message = f"Did not expect {token.text}"
         raise UnreadableError(message, (token.start, token.end + 1) if token else (0, 1))
 
     def _parse_select(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
-        if self._curr.token_type in (TokenType.SELECT, TokenType.WITH, TokenType.FROM):
+        if self._at(TokenType.SELECT, TokenType.WITH, TokenType.FROM):
             self._refuse_here(refusals.SUBQUERY)
         return None
 
@@ -295,7 +312,7 @@ class Parser(SparkParser):
             this = self.expression(exp.Filter(this=this, expression=self._expression()))
             self._match_r_paren()
         this = self._parse_respect_or_ignore_nulls(this)
-        if self._curr.token_type is TokenType.OVER:
+        if self._at(TokenType.OVER):
             self._refuse_here(refusals.OVER)
         return this
 
@@ -312,19 +329,17 @@ class Parser(SparkParser):
     @_spanned
     def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
         """Spark's ``valueExpression predicate?``: BETWEEN, IN, LIKE and IS bind looser than comparisons."""
-        this = self._parse_comparison()
+        this = self._parse_bitwise()
         return self._parse_range(this, parse_is=True) if this is not None and parse_is else this
-
-    def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        this = this or self._parse_bitwise()
-        while this is not None and self._match_set(self.COMPARISONS):
-            operator = self.COMPARISONS[self._prev.token_type]
-            this = self.expression(operator(this=this, expression=self._operand(self._parse_bitwise)))
-        return this
 
     @_spanned
     def _parse_bitwise(self) -> exp.Expr | None:
-        return self._bit_level(0)
+        """Spark's ``valueExpression``: what sqlglot takes as operand of predicates and of TRIM, OVERLAY and others."""
+        this = self._bit_level(0)
+        while this is not None and self._match_set(self.COMPARISONS):
+            operator = self.COMPARISONS[self._prev.token_type]
+            this = self.expression(operator(this=this, expression=self._operand(lambda: self._bit_level(0))))
+        return this
 
     def _bit_level(self, level: int) -> exp.Expr | None:
         if level == len(self.BIT_LEVELS):

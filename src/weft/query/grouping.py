@@ -42,7 +42,8 @@ def read_grouping(select: Select, scalars: Scalars) -> Grouping:
     for entry in entries:
         if not _mentions_window(entry.meant, scalars):
             key = _key(entry, select, scalars)
-            keys.setdefault(key.canonical, key)
+            if entry.meant.find(exp.Column):  # a constant makes no groups
+                keys.setdefault(key.canonical, key)
         elif _is_window_or_field(entry.meant):
             anchored = True
         else:

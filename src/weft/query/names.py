@@ -24,10 +24,16 @@ class Names:
         self.columns = None if columns is None else frozenset(column.lower() for column in columns)
         parts = tuple(part.lower() for part in stream)
         # An alias hides the name, as in Spark.
+        self._paths: dict[int, list[exp.Identifier]] = {}
         self._qualifiers = [(alias.lower(),)] if alias else [parts[start:] for start in range(len(parts))]
 
     def path(self, column: exp.Column) -> list[exp.Identifier]:
         """The parts of a name after the stream's: a column, and fields inside it."""
+        if id(column) not in self._paths:
+            self._paths[id(column)] = self._path(column)
+        return self._paths[id(column)]
+
+    def _path(self, column: exp.Column) -> list[exp.Identifier]:
         parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
         lowered = tuple(part.name.lower() for part in parts)
         for qualifier in self._qualifiers:

@@ -49,7 +49,9 @@ class Rewriter:
         if bare is None:
             return Output(sql, item.alias)
         index = int(bare["key"] or bare["aggregate"] or 0)
-        return Output(sql, item.alias, _part(bare), index)
+        # Spark names a bare column as it is written here
+        written = node.name if isinstance(node, exp.Column) and bare["key"] else None
+        return Output(sql, item.alias or written, _part(bare), index)
 
     def having(self, node: exp.Expr) -> str:
         """Rewrite the HAVING; it sees all aliases of the select list."""
@@ -70,7 +72,8 @@ class Rewriter:
         return [edit for part in node.iter_expressions() for edit in self._edits(part, in_having=in_having)]
 
     def _key(self, node: exp.Expr) -> int | None:
-        if self._only_columns or span_of(node) is None:
+        # What holds no column is left alone: it may have to be a literal, as in round(x, 2) or DECIMAL(10, 2).
+        if self._only_columns or span_of(node) is None or node.find(exp.Column) is None:
             return None
         return self._keys.get(self._scalars.canonical(node))
 

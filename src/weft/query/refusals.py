@@ -42,6 +42,7 @@ NO_GROUP_BY = Refusal(
 )
 
 _JOIN = Refusal("joins are not supported", "join first, and register the joined DataFrame as the stream")
+SEVERAL_TABLES = Refusal("several tables are not supported", _JOIN.hint)
 _SET_OPERATION = Refusal("set operations are not supported", "register each SELECT as a query of its own")
 _ORDER = Refusal("{} is not supported", "the answers of a stream have no order: sort them where you read them")
 _CUT = Refusal("{} is not supported", "every window is answered: cut where you read the answers")
@@ -62,7 +63,6 @@ _CLAUSES = {
     "INTERSECT": _SET_OPERATION,
     "EXCEPT": _SET_OPERATION,
     "MINUS": _SET_OPERATION,
-    ",": Refusal("several tables are not supported", _JOIN.hint),
     **dict.fromkeys(("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL", "SEMI", "ANTI", "OUTER"), _JOIN),
     "LATERAL": Refusal(
         "LATERAL VIEW is not supported", "explode first, and register the exploded DataFrame as the stream"

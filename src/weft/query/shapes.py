@@ -8,39 +8,43 @@ from sqlglot import exp
 
 from weft.query import calls
 from weft.query.dialect import Select
+from weft.query.model import Window
 from weft.query.sources import Edit, Source
 from weft.query.spans import exact_span_of
 
-_LENGTH = "'1 minute'"
-_CQL_WINDOW = f"window(`{{event_time}}`, {_LENGTH})"
+_TUMBLING = "'1 minute'"
+_SLIDING = "'2 minutes', '1 minute'"
 
 
-def shape_of(select: Select, source: Source) -> str:
+def shape_of(select: Select, source: Source, window: Window) -> str:
     """Write the query with a window of fixed length and no WHERE, and CQL's window as Spark's.
 
-    The schema does not depend on them, so one binding by Spark serves all queries of a shape.
+    The schema does not depend on them, so one binding by Spark serves all queries of a shape. Only whether the window
+    can be NULL depends on its kind: Spark makes sliding windows by an Expand, whose columns it takes for nullable.
     """
-    edits = list(_window_edits(select, source))
+    length = _TUMBLING if window.range == window.slide else _SLIDING
+    cql_window = f"window(`{{event_time}}`, {length})"
+    edits = list(_window_edits(select, source, length))
     items = source.squeezed(select.items_clause, edits)
     stream = source.squeezed(select.from_clause, _bracket_edits(select)).rstrip()
     group = source.squeezed(select.group_clause, edits) if select.group_clause else ""
     having = source.squeezed(select.having_clause, edits) if select.having_clause else ""
     if select.bracket and select.group is None:
         # GROUP BY ALL groups by what is selected, so that the window has to be called there.
-        items += f", {_CQL_WINDOW}.start AS window_start, {_CQL_WINDOW}.end AS window_end"
+        items += f", {cql_window}.start AS window_start, {cql_window}.end AS window_end"
     elif select.bracket:
         items += ", window.start AS window_start, window.end AS window_end"
-        group = f"{group}, {_CQL_WINDOW}" if group else f"GROUP BY {_CQL_WINDOW}"
+        group = f"{group}, {cql_window}" if group else f"GROUP BY {cql_window}"
     return " ".join(part for part in (items, stream, group, having) if part)
 
 
-def _window_edits(select: Select, source: Source) -> Iterator[Edit]:
+def _window_edits(select: Select, source: Source, length: str) -> Iterator[Edit]:
     roots = [item.expression for item in select.items] + list(select.group or ())
     for root in roots + ([select.having] if select.having else []):
         for call in root.find_all(exp.Anonymous):
             if calls.is_window(call):
                 time = source.squeezed(exact_span_of(call.expressions[0]))
-                yield Edit(*exact_span_of(call), f"window({time}, {_LENGTH})")
+                yield Edit(*exact_span_of(call), f"window({time}, {length})")
 
 
 def _bracket_edits(select: Select) -> list[Edit]:

@@ -13,6 +13,13 @@ Span = tuple[int, int]
 
 _META = "weft_span"
 
+_INFIX = (
+    *(exp.And, exp.Or),
+    *(exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE),
+    *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift),
+    *(exp.Add, exp.Sub, exp.DPipe, exp.Mul, exp.Div, exp.IntDiv, exp.Mod),
+)
+
 
 def note(node: exp.Expr, span: Span) -> None:
     """Remember where ``node`` stands. The first note counts: outer grammar levels may have swallowed a prefix."""
@@ -26,8 +33,8 @@ def span_of(node: exp.Expr) -> Span | None:
     if isinstance(node, exp.Identifier):
         return (node.meta["start"], node.meta["end"] + 1) if "start" in node.meta else None
     noted: Span | None = node.meta.get(_META)
-    if noted is None and isinstance(node, exp.Binary):
-        # In a chain a + b + c only the whole passed the parser's levels, (a + b) did not.
+    if noted is None and isinstance(node, _INFIX):
+        # In a chain a + b + c only the whole passed the parser's levels, a + b did not.
         return _from_first_to_last([node.this, node.expression])
     return noted
 

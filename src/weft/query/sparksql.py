@@ -59,9 +59,10 @@ def parse_file(text: str, columns: Columns | None = None, taken: Collection[str]
     """
     errors: list[QueryError] = []
     queries: list[Query] = []
+    parser = Parser(dialect=WeftSpark())
     for name, statement in _name(_statements(text, errors), taken, errors):
         try:
-            queries.append(_parse(name, statement, columns))
+            queries.append(_parse(parser, name, statement, columns))
         except QueryError as error:
             error.query = name
             errors.append(error)
@@ -102,9 +103,9 @@ def _name(
         yield name, statement
 
 
-def _parse(name: str, statement: Statement, columns: Columns | None) -> Query:
+def _parse(parser: Parser, name: str, statement: Statement, columns: Columns | None) -> Query:
     try:
-        return _query(name, statement, columns)
+        return _query(parser, name, statement, columns)
     except UnreadableError as error:
         statement.source.refuse(error.span, refusals.syntax(error.message))
     except RecursionError:
@@ -112,9 +113,9 @@ def _parse(name: str, statement: Statement, columns: Columns | None) -> Query:
         statement.source.refuse((first.start, first.end + 1), refusals.TOO_DEEP)
 
 
-def _query(name: str, statement: Statement, columns: Columns | None) -> Query:
+def _query(parser: Parser, name: str, statement: Statement, columns: Columns | None) -> Query:
     source = statement.source
-    select = Parser(dialect=WeftSpark()).read_select(statement.body, source.text)
+    select = parser.read_select(statement.body, source.text)
     stream = ".".join(select.stream)
     scalars = Scalars(source, Names(select.stream, select.alias, _columns_of(stream, columns)))
     grouping = read_grouping(select, scalars)
@@ -133,7 +134,7 @@ def _query(name: str, statement: Statement, columns: Columns | None) -> Query:
         outputs=outputs + _CQL_OUTPUTS if select.bracket else outputs,
         having=having,
         text=source.text[start:end],
-        shape=shape_of(select, source),
+        shape=shape_of(select, source, grouping.window.window),
         at=start,
     )
 

@@ -82,6 +82,8 @@ def edge_rate(progressions: Iterable[Progression], method: Method = "auto", budg
     needed = prune(progressions)
     if not needed:
         return Rate(Fraction(0), Fraction(0))
+    if method == "auto" and needed[0].step == needed[-1].step:
+        return _exactly(Fraction(len(needed), needed[0].step))  # equal steps, different offsets: no common edge
     if method == "auto":
         method = "bitmap" if composite_slide(needed) <= SHORT else "factored"
     if method == "bitmap":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -12,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
+    BooleanType,
     DataType,
     StringType,
     StructField,
@@ -28,6 +30,9 @@ from weft.spark.rows import predicate_column
 
 Thing = TypeVar("Thing")
 
+PLACEHOLDER = re.compile(rf"({KEY}|{AGGREGATE})(\d+)")
+WHOLE_WINDOW = re.compile(rf"{WINDOW}(?!\s*\.\s*`?(start|end))", re.IGNORECASE)
+
 
 @dataclass
 class Stream:
@@ -38,6 +43,7 @@ class Stream:
     event_time: str
     _fields: dict[Expression, StructField] = field(default_factory=dict)
     _calls: dict[Call, StructField] = field(default_factory=dict)
+    _outputs: dict[str, StructField] = field(default_factory=dict)
     _shapes: dict[str, StructType] = field(default_factory=dict)
     _predicates: set[Predicate] = field(default_factory=set)
 
@@ -125,6 +131,42 @@ def _learn(stream: Stream, queries: Sequence[Query]) -> None:
     checked: dict[Predicate, StructField] = {}
     _learn_all(predicates, checked, predicate_column, stream.empty.select)
     stream._predicates |= checked.keys()
+    _learn_outputs(stream, queries)
+
+
+def _learn_outputs(stream: Stream, queries: Sequence[Query]) -> None:
+    """Types of select lists and HAVINGs, over one empty frame that has a column a key and a call."""
+    texts = {_placed(stream, query, output.sql) for query in queries for output in query.outputs if not output.part}
+    texts |= {_placed(stream, query, query.having) for query in queries if query.having}
+    wanted = {text for text in texts if text is not None} - stream._outputs.keys()
+    if wanted:
+        frame = stream.session.createDataFrame([], _places(stream))
+        _learn_all(wanted, stream._outputs, lambda text: F.expr(f"({text})"), frame.select)
+
+
+def _places(stream: Stream) -> StructType:
+    keys = [StructField(f"{KEY}{n}", known.dataType, known.nullable) for n, known in enumerate(stream._fields.values())]
+    calls = [
+        StructField(f"{AGGREGATE}{n}", known.dataType, known.nullable) for n, known in enumerate(stream._calls.values())
+    ]
+    return StructType([*keys, *calls, StructField(WINDOW, _window_type(stream))])
+
+
+def _placed(stream: Stream, query: Query, text: str) -> str | None:
+    """A text over a query's own placeholders as one over the whole stream's; None where that says too little."""
+    keys = {key: number for number, key in enumerate(stream._fields)}
+    calls = {call: number for number, call in enumerate(stream._calls)}
+
+    def place(found: re.Match[str]) -> str:
+        kind, index = found.group(1), int(found.group(2))
+        return f"{kind}{keys[query.keys[index]] if kind == KEY else calls[query.calls[index]]}"
+
+    if WHOLE_WINDOW.search(text):
+        return None  # whether it can be NULL depends on the window's lengths
+    try:
+        return PLACEHOLDER.sub(place, text)
+    except KeyError:
+        return None
 
 
 def _learn_all(
@@ -199,7 +241,7 @@ def _schema(stream: Stream, query: Query) -> StructType:
     """The schema that Spark gives for the query: looked up once for all queries of the same shape."""
     if query.shape not in stream._shapes:
         known = [_known_field(stream, query, output) for output in query.outputs]
-        if query.having is None and all(known):
+        if all(known) and _is_condition(stream, query):
             stream._shapes[query.shape] = StructType([field for field in known if field])
         else:
             stream._shapes[query.shape] = _ask_spark(stream, query)
@@ -210,22 +252,33 @@ def _known_field(stream: Stream, query: Query, output: Output) -> StructField | 
     """The output's field if it can be told without an analysis of the whole query, which costs Spark milliseconds."""
     kind = stream.rows.schema[stream.event_time].dataType
     if output.part is Part.WINDOW:
-        return StructField(output.alias or "window", _window_type(stream), nullable=False)
+        # Spark builds sliding windows by an Expand, whose columns it takes for nullable
+        sliding = query.window.range != query.window.slide
+        return StructField(output.alias or "window", _window_type(stream), nullable=sliding)
     if output.part in {Part.WINDOW_START, Part.WINDOW_END}:
         return StructField(output.alias or output.part.value.removeprefix("window."), kind)
-    if output.alias is None or output.part is None:
+    if output.alias is None:
         return None
-    known = (
-        stream._fields.get(query.keys[output.index])
-        if output.part is Part.KEY
-        else stream._calls.get(query.calls[output.index])
-    )
+    if output.part is None:
+        known = stream._outputs.get(_placed(stream, query, output.sql) or "")
+    elif output.part is Part.KEY:
+        known = stream._fields.get(query.keys[output.index])
+    else:
+        known = stream._calls.get(query.calls[output.index])
     return StructField(output.alias, known.dataType, known.nullable) if known else None
+
+
+def _is_condition(stream: Stream, query: Query) -> bool:
+    """Whether the HAVING, if there is one, is known to be a condition."""
+    if query.having is None:
+        return True
+    known = stream._outputs.get(_placed(stream, query, query.having) or "")
+    return known is not None and isinstance(known.dataType, BooleanType)
 
 
 def _ask_spark(stream: Stream, query: Query) -> StructType:
     try:
-        return stream.session.sql(query.shape.format(event_time=stream.event_time)).schema
+        return stream.session.sql(query.shape.replace("{event_time}", stream.event_time)).schema
     except PySparkException as error:
         raise _refused(query, error) from None
 
@@ -240,7 +293,7 @@ def _bind_call(stream: Stream, query: Query, call: Call) -> BoundCall:
     try:
         made = recipe(call.function, [arrow_type(kind) for kind in types])
     except UnsupportedAggregateError as error:
-        raise QueryError(str(error), text=query.text, at=call.at, length=len(call.function)) from None
+        raise QueryError(str(error), text=query.text, at=call.at - query.at, length=len(call.function)) from None
     return BoundCall(call, made, arrow_type(stream._calls[call].dataType))
 
 
@@ -265,7 +318,7 @@ def _refuse_collation(query: Query, kind: DataType, at: int, what: str) -> None:
         raise QueryError(
             f"{what} over a string with collation {kind.collation} is not supported yet",
             text=query.text,
-            at=at,
+            at=at - query.at,
             hint="write collate(..., 'UTF8_BINARY') around it",
         )
 

@@ -56,7 +56,9 @@ class Slices:
         columns = [flatten(table.column(name)) for name in grouping.key_columns]
         numbers, distinct = number_rows(columns, len(table))
         starts = np.asarray(flatten(table.column(grouping.slice_column)))
-        order = np.lexsort((starts, numbers))
+        # shards of a slice in a fixed order too, so that every run merges doubles and breaks ties alike
+        shards = [np.asarray(flatten(table.column(name))) for name, _ in grouping.signatures]
+        order = np.lexsort((*shards, starts, numbers))
         values = tuple(column.take(pa.array(distinct)) for column in columns)
         return cls(grouping, table, values, numbers[order], starts[order], order)
 

@@ -1,0 +1,24 @@
+"""Nothing leans on one process or one disk cache: a part of the random suite on separate executor processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent / "oracle" / "on_cluster.py"
+DATASETS = os.environ.get("WEFT_CLUSTER_DATASETS", "3")
+
+
+@pytest.mark.cluster
+def test_random_queries_give_the_rows_of_spark_on_executors_that_are_processes_of_their_own(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        # Spark keeps its executors' logs and work folders where it is started
+        command = [sys.executable, str(SCRIPT), DATASETS, "12"]
+        status = subprocess.run(command, stdout=out, stderr=err, cwd=tmp_path, check=False, timeout=900).returncode
+    said, complained = (tmp_path / "out").read_text(), (tmp_path / "err").read_text()
+    assert status == 0, f"{said[-4000:]}\n{complained[-4000:]}"
+    assert said.startswith(f"EQUAL compared with Spark: {12 * int(DATASETS)} random queries"), said
