@@ -29,6 +29,9 @@ def spark() -> Iterator[object]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.host", "127.0.0.1")
+        # a machine that sleeps for a while must not cost the context
+        .config("spark.network.timeout", "7200s")
+        .config("spark.executor.heartbeatInterval", "3600s")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")

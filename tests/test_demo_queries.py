@@ -43,5 +43,6 @@ def empty_flights(spark: SparkSession) -> SparkSession:
 def test_spark_accepts_every_demo_query_unchanged(empty_flights: SparkSession) -> None:
     for query, statement in zip(parse_file(FILE.read_text(), COLUMNS), statements(), strict=True):
         empty_flights.sql(statement)
-        assert empty_flights.table(query.name).columns == [output.alias for output in query.outputs]
+        found = empty_flights.table(query.name).columns
+        assert found == [output.alias or name for output, name in zip(query.outputs, found, strict=True)]
         empty_flights.catalog.dropTempView(query.name)

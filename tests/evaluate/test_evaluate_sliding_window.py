@@ -91,14 +91,14 @@ def test_auto_goes_by_the_algebra_and_by_the_latency_wish() -> None:
 
 def test_a_users_numbers_are_compiled() -> None:
     hypotenuse = user_defined("hypot", lift=lambda x: x * x, merge=lambda a, b: a + b, identity=0.0, commutative=True)
-    window = SlidingWindow(hypotenuse, [2], dtype=float)
+    window = SlidingWindow(hypotenuse, [2], "panes", dtype=float)
     assert window.push_many([3.0, 4.0])[-1, 0] == 25.0
     assert window._resolved.monoid.dtypes == ("float64",)
 
 
 def test_two_closures_of_one_source_do_not_share_a_kernel() -> None:
     def clipped(limit: int) -> SlidingWindow:
-        return SlidingWindow(user_defined("clip", merge=lambda a, b: min(a + b, limit), identity=0), [9])
+        return SlidingWindow(user_defined("clip", merge=lambda a, b: min(a + b, limit), identity=0), [9], "panes")
 
     assert clipped(5).push_many([4, 4])[-1, 0] == 5
     assert clipped(7).push_many([4, 4])[-1, 0] == 7
@@ -115,7 +115,7 @@ def test_a_lift_that_turns_from_integers_to_floats_is_refused() -> None:
     halves = user_defined(
         "halves", lift=lambda x: x // 2 if x % 2 == 0 else x / 2, merge=lambda a, b: a + b, identity=0
     )
-    window = SlidingWindow(halves, [3])
+    window = SlidingWindow(halves, [3], "panes")
     window.push(2)
     with pytest.raises(AggregateError, match="give floats from the start"):
         window.push(3)

@@ -40,11 +40,15 @@ class Case:
     stream: Stream
     settings: dict[str, str] = field(default_factory=dict)
 
-    def weft(self, *selects: str) -> list[Rows | WeftError | PySparkException]:
-        """Weft's answers in the order asked; in place of those that cannot be had, the error."""
+    def engine(self, *selects: str) -> tuple[weft.Engine, list[str]]:
+        """An engine that knows the stream and the queries q0, q1, ..."""
         engine = weft.Engine(self.spark)
         engine.stream(self.stream.name, self.stream.frame(self.spark), event_time=self.stream.event_time)
-        names = engine.sql("\n".join(f"-- name: q{i}\n{select};" for i, select in enumerate(selects)))
+        return engine, engine.sql("\n".join(f"-- name: q{i}\n{select};" for i, select in enumerate(selects)))
+
+    def weft(self, *selects: str) -> list[Rows | WeftError | PySparkException]:
+        """Weft's answers in the order asked; in place of those that cannot be had, the error."""
+        engine, names = self.engine(*selects)
         answers = engine.run()
         failures = answers.failures
         return [failures[name] if name in failures else read(answers, name) for name in names]

@@ -64,6 +64,7 @@ class Column:
     type: str
     bound: Decimal = Decimal(0)
     """For integers and decimals: no value's magnitude is above it, so that a writer of queries can avoid overflow."""
+    nullable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ class Stream:
     @property
     def ddl(self) -> str:
         """The schema as Spark reads it."""
-        fields = [(self.event_time, self.event_time_type), *((c.name, c.type) for c in self.columns)]
-        return ", ".join(f"`{name}` {type_}" for name, type_ in fields)
+        others = (f"`{c.name}` {c.type}{'' if c.nullable else ' NOT NULL'}" for c in self.columns)
+        return ", ".join([f"`{self.event_time}` {self.event_time_type}", *others])
 
     def keeping(self, wanted: list[int]) -> Stream:
         """The same stream with some of its rows."""
@@ -150,7 +151,8 @@ def stream(
     columns = []
     for name, type_ in zip(names, types, strict=True):
         values[name] = column_values(rnd, type_, rows)
-        columns.append(Column(name, type_, magnitude(type_, values[name])))
+        nullable = None in values[name] or rnd.random() < 0.7
+        columns.append(Column(name, type_, magnitude(type_, values[name]), nullable))
     return Stream(rnd.choice(STREAMS), event_time, event_time_type, tuple(columns), values, partitions)
 
 

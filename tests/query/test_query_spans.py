@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from weft.errors import QueryError
-from weft.query.dialect import Parser, UnreadableError, WeftSpark
-from weft.query.spans import Span, span_of
+from weft.query.dialect import ExpressionParser, WeftSpark
+from weft.query.spans import Span, UnreadableError, span_of
 
 NAMES = ["a", "b", "price", "`back quoted`", "t.volume", "s.x", "café", "`tick``ed`", "t.s.y", "date", "`CASE`"]
 LITERALS = [
@@ -22,7 +22,10 @@ LITERALS = [
     *("INTERVAL '1' DAY", "INTERVAL 3 HOURS", "INTERVAL '1:30' HOUR TO MINUTE"),
 ]
 BLANKS = [" ", " ", " ", "\n", "  ", " /* é */ ", " -- to the end\n "]
-BINARY = "+ - * / % || & | ^ = == <> != < <= > >= <=> AND OR DIV << >> >>>".split()
+BINARY = [
+    *("+", "-", "*", "/", "%", "||", "DIV", "&", "|", "^", "<<", ">>", ">>>"),
+    *("=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>", "AND", "OR"),
+]
 
 blank = st.sampled_from(BLANKS)
 leaf = st.sampled_from(NAMES + LITERALS)
@@ -79,7 +82,7 @@ FRAGMENTS = (exp.Lambda, exp.Alias, exp.DataType, exp.DataTypeParam, exp.Identif
 
 def parse(text: str) -> exp.Expr:
     dialect = WeftSpark()
-    return Parser(dialect=dialect).read_expression(dialect.tokenize(text), text)
+    return ExpressionParser(dialect=dialect).read_expression(dialect.tokenize(text), text)
 
 
 def replaceable(node: exp.Expr) -> list[tuple[exp.Expr, Span]]:

@@ -98,7 +98,7 @@ def _extreme(function: str) -> Callable[[Types], Recipe]:
 
     def build(types: Types) -> Recipe:
         _require_ordered(types[0], function)
-        return Recipe((Measure((f"{function}({{0}})",), decode),), lower.values)
+        return Recipe((Measure((f"{function}({{0}})",), decode, hashed=not is_ranked(types[0])),), lower.values)
 
     return build
 
@@ -117,12 +117,18 @@ def _require_ordered(kind: pa.DataType, function: str) -> None:
         raise UnsupportedAggregateError(f"{function} over {kind} is not supported yet")
 
 
-MOMENT_COLUMNS = ("count({0})", "avg(double({0}))", "var_pop({0})", "skewness({0})", "kurtosis({0})")
+MOMENT_COLUMNS = ("var_pop({0})", "skewness({0})", "kurtosis({0})")
 
 
 def _moments(order: int, lowering: Lowering) -> Callable[[Types], Recipe]:
-    measure = Measure(MOMENT_COLUMNS[: order + 1], decode_moments(order))
-    return lambda _: Recipe((measure,), lowering)
+    decode = decode_moments(order)
+
+    def build(types: Types) -> Recipe:
+        # doubles share their sum with sum and avg; an integer's exact sum would be another column
+        total = "sum({0})" if pa.types.is_floating(types[0]) else "sum(double({0}))"
+        return Recipe((Measure(("count({0})", total, *MOMENT_COLUMNS[: order - 1]), decode),), lowering)
+
+    return build
 
 
 JOINT_COLUMNS = (
@@ -158,7 +164,7 @@ def _by(function: str) -> Callable[[Types], Recipe]:
     # a struct of both, so that ties of the order are settled by the value and not by the order of arrival
     extreme = function.removesuffix("_by")
     column = f"{extreme}(CASE WHEN {{1}} IS NOT NULL THEN struct({{1}} AS o, {{0}} AS v) END)"
-    measure = Measure((column,), decode_by(largest=extreme == "max"))
+    measure = Measure((column,), decode_by(largest=extreme == "max"), hashed=False)
 
     def build(types: Types) -> Recipe:
         _require_ordered(types[1], function)

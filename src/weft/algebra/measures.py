@@ -49,6 +49,8 @@ class Measure:
 
     columns: tuple[str, ...]
     decode: Decoder
+    hashed: bool = True
+    """Whether Spark aggregates it by hashing. Strings and structs it aggregates by sorting, and all else with them."""
 
 
 def flatten(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -203,12 +205,12 @@ def rank(array: pa.Array) -> tuple[Array, pa.Array]:
 
 
 def decode_moments(order: int) -> Decoder:
-    """Central moments up to ``order`` from Spark's count, avg, var_pop, skewness and kurtosis of a slice."""
+    """Central moments up to ``order`` from Spark's count, sum, var_pop, skewness and kurtosis of a slice."""
     monoid = {2: monoids.moments2, 3: monoids.moments3, 4: monoids.moments4}[order]
 
     def decode(columns: Sequence[pa.Array]) -> Decoded:
         n = as_floats(columns[0], 0.0)
-        mean = as_floats(columns[1], 0.0)
+        mean = as_floats(columns[1], 0.0) / np.maximum(n, 1.0)
         m2 = as_floats(columns[2], 0.0) * n
         values = [n, mean, m2]
         with np.errstate(all="ignore"):

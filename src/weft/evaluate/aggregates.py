@@ -93,7 +93,11 @@ def _lift_mean_int(items: np.ndarray) -> Columns:
 
 def _lower_mean_int(columns: Columns) -> np.ndarray:
     high, low, count = columns
-    return (high.astype(np.float64) * 2.0**64 + low.astype(np.float64)) / count
+    signed = low.view(np.int64)
+    narrow = high == signed >> np.int64(63)  # fits 64 bits: adding two halves of about 2**64 would cancel
+    wide = high.astype(np.float64) * 2.0**64 + low.astype(np.float64)
+    answers: np.ndarray = np.where(narrow, signed.astype(np.float64), wide) / count
+    return answers
 
 
 def _lift_mean_float(items: np.ndarray) -> Columns:

@@ -4,10 +4,11 @@ This is what Spark delivers. ``values`` holds the partials of many keys, one key
 a key; answer ``i`` covers ``values[lo[i]:hi[i]]``. Neither ``lo`` nor ``hi`` ever falls, as keys lie one after another
 and a window never spans two, so one pass serves all keys.
 
-Exact invertible monoids answer by a difference of prefixes. All others run one flip after another, the bulk form of
-TwoStacks and of van Herk's block maxima: at a flip the window's suffixes are aggregated once, later windows merge the
-suffix at their start with the run of what arrived since. Only partials of a window ever enter its answer, so nothing
-that left it leaves a trace. A monotonic deque is measured slower for one range a pass, as its branches mispredict.
+Exact invertible monoids keep a running total, or take a difference of prefixes that several calls share. All others
+run one flip after another, the bulk form of TwoStacks and of van Herk's block maxima: at a flip the window's suffixes
+are aggregated once, later windows merge the suffix at their start with the run of what arrived since. Only partials
+of a window ever enter its answer, so nothing that left it leaves a trace. A monotonic deque is measured slower for
+one range a pass, as its branches mispredict.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from numba import njit
 
 from weft.algebra.monoid import Monoid
 from weft.algebra.monoids import MONOIDS
@@ -52,9 +54,8 @@ def slide(monoid: Monoid, values: Columns, lo: np.ndarray, hi: np.ndarray, *, th
     >>> slide(max_int, values, np.array([0, 0, 1, 2]), np.array([1, 2, 4, 5]))
     (array([3, 3, 4, 5]),)
     """
-    if monoid.invertible:
-        return slide_prefix(monoid, prefix(monoid, values), lo, hi, threads=threads)
-    return _in_stretches(_flip_stretch, monoid, values, lo, hi, threads)
+    run = _running_stretch if monoid.invertible else _flip_stretch
+    return _in_stretches(run, monoid, values, lo, hi, threads)
 
 
 def slide_prefix(monoid: Monoid, prefixes: Columns, lo: np.ndarray, hi: np.ndarray, *, threads: int = 1) -> Columns:
@@ -107,6 +108,8 @@ def warm(report: Callable[[str], object] = print) -> None:
     for number, monoid in enumerate(MONOIDS.values(), start=1):
         values = identity_columns(monoid, 1)
         slide(monoid, values, two[:1], two[1:])
+        if monoid.invertible:
+            slide_prefix(monoid, prefix(monoid, values), two[:1], two[1:])
         reduce_segments(monoid, values, two)
         report(f"compiled {monoid.name} ({number} of {len(MONOIDS)})")
 
@@ -136,9 +139,21 @@ def _prefix_stretch(monoid: Monoid, prefixes: Columns, lo: np.ndarray, hi: np.nd
     bind(_prefix_difference, monoid)(prefixes, lo, hi, out)
 
 
+def _running_stretch(monoid: Monoid, values: Columns, lo: np.ndarray, hi: np.ndarray, out: Columns) -> None:
+    bind(_running, monoid)(values, lo, hi, out)
+
+
 def _flip_stretch(monoid: Monoid, values: Columns, lo: np.ndarray, hi: np.ndarray, out: Columns) -> None:
-    widest = int((hi - lo).max(initial=0))
-    bind(_flip, monoid)(values, lo, hi, empty_columns(monoid, widest), out)
+    bind(_flip, monoid)(values, lo, hi, empty_columns(monoid, widest(lo, hi)), out)
+
+
+@njit(cache=True, nogil=True)
+def widest(lo: np.ndarray, hi: np.ndarray) -> int:
+    """The most partials that one window covers."""
+    most = 0
+    for answer in range(len(lo)):
+        most = max(most, hi[answer] - lo[answer])
+    return most
 
 
 # --------------------------------------------------------------------------------------------------------- templates
@@ -155,6 +170,22 @@ def _prefix(values: Columns, out: Columns) -> None:
 def _prefix_difference(prefixes: Columns, lo: np.ndarray, hi: np.ndarray, out: Columns) -> None:
     for answer in range(len(lo)):
         store(out, answer, invert(load(prefixes, hi[answer]), load(prefixes, lo[answer])))
+
+
+def _running(values: Columns, lo: np.ndarray, hi: np.ndarray, out: Columns) -> None:
+    first = last = 0  # total aggregates values[first:last]
+    total = identity
+    for answer in range(len(lo)):
+        start, end = lo[answer], hi[answer]
+        if start >= last:
+            first, last, total = start, start, identity
+        while last < end:
+            total = merge(total, load(values, last))
+            last += 1
+        while first < start:
+            total = invert(total, load(values, first))
+            first += 1
+        store(out, answer, total)
 
 
 def _reduce(values: Columns, pointers: np.ndarray, out: Columns) -> None:

@@ -41,16 +41,16 @@ def same(one: Any, other: Any) -> bool:
 
 @overload(load, strict=False)
 def _compiled_load(columns: Any, index: Any) -> Callable[..., Any]:
-    if len(columns) == 1:
-        return lambda columns, index: columns[0][index]
-    return _unrolled("return " + ", ".join(f"columns[{k}][index]" for k in range(len(columns))), "columns, index")
+    return _unrolled(
+        "return " + ", ".join(f"columns[{k}][uintp(index)]" for k in range(len(columns))), "columns, index"
+    )
 
 
 @overload(store, strict=False)
 def _compiled_store(columns: Any, index: Any, partial: Any) -> Callable[..., Any]:
     if len(columns) == 1:
-        return _unrolled("columns[0][index] = partial", "columns, index, partial")
-    body = "; ".join(f"columns[{k}][index] = partial[{k}]" for k in range(len(columns)))
+        return _unrolled("columns[0][uintp(index)] = partial", "columns, index, partial")
+    body = "; ".join(f"columns[{k}][uintp(index)] = partial[{k}]" for k in range(len(columns)))
     return _unrolled(body, "columns, index, partial")
 
 
@@ -63,8 +63,11 @@ def _compiled_same(one: Any, other: Any) -> Callable[..., Any]:
 
 
 def _unrolled(body: str, parameters: str) -> Callable[..., Any]:
-    """A function of the given one-line body: numba has no way to build a tuple of mixed types in a loop."""
-    names: dict[str, Any] = {}
+    """A function of the given one-line body: numba has no way to build a tuple of mixed types in a loop.
+
+    Rows are counted from the front only, so indices go unsigned: numba then leaves out the test for negative ones.
+    """
+    names: dict[str, Any] = {"uintp": np.uintp}
     exec(f"def unrolled({parameters}): {body}", names)
     return names["unrolled"]  # type: ignore[no-any-return]
 

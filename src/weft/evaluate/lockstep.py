@@ -42,22 +42,23 @@ class LockstepWindows:
     def __init__(self, monoid: Monoid, keys: int, ranges: list[int]) -> None:
         self.monoid, self.keys, self.ranges = monoid, keys, tuple(ranges)
         self._distinct = sorted(set(ranges), reverse=True)
-        self._order = [self._distinct.index(size) for size in ranges]
         self._slots = self._distinct[0]
         self._slices = self._table(self._slots)
-        self._running = self._table(len(self._distinct))
+        self._answers = self._table(len(ranges))
+        self._backs = self._table(0 if monoid.invertible else len(self._distinct))
         self._suffixes = self._table(0 if monoid.invertible else self._slots)
         self._flips = [0] * len(self._distinct)
         self._pushed = 0
 
     def push(self, slices: Columns) -> Columns:
-        """Take the next slice of every key; returns ``[ranges, keys]`` answers a column."""
-        answers = self._table(len(self._distinct))
+        """Take the next slice of every key; returns ``[ranges, keys]`` answers a column.
+
+        The arrays are the windows' own, read-only, and change with the next push; copy what is to be kept.
+        """
         advance = self._advance_totals if self.monoid.invertible else self._advance_flips
-        advance(frozen(slices), answers)
+        advance(frozen(slices))
         self._pushed += 1
-        in_order = self._order == list(range(len(self._order)))
-        return answers if in_order else tuple(column[self._order] for column in answers)
+        return frozen(self._answers)
 
     def state(self) -> dict[str, Any]:
         """Everything that :meth:`restore` needs, as arrays and numbers."""
@@ -70,17 +71,14 @@ class LockstepWindows:
             setattr(self, name, tuple(column.copy() for column in state[name]))
         self._flips, self._pushed = list(state["_flips"]), state["_pushed"]
 
-    def _advance_totals(self, new: Columns, answers: Columns) -> None:
+    def _advance_totals(self, new: Columns) -> None:
         """Every range's total takes in the new slice and gives up the one that expires."""
-        replace = bind(_replace, self.monoid)
-        for k, size in enumerate(self._distinct):
-            expired = self._slice(self._pushed - size)
-            replace(_row(self._running, k), new, expired, _row(answers, k))
+        for k, size in enumerate(self.ranges):
+            bind(_replace, self.monoid)(_row(self._answers, k), new, self._slice(self._pushed - size))
         _copy(new, self._slice(self._pushed))
 
-    def _advance_flips(self, new: Columns, answers: Columns) -> None:
+    def _advance_flips(self, new: Columns) -> None:
         """Every range merges the suffix at its start with what came since its flip."""
-        pairwise = bind(_merge_rows, self.monoid)
         _copy(new, self._slice(self._pushed))
         self._extend_backs(new)
         end = self._pushed + 1
@@ -92,16 +90,21 @@ class LockstepWindows:
             if start >= self._flips[k]:
                 self._flip(start, end)
                 self._flips[k:] = [end] * (len(self._flips) - k)
-            suffix = _row(self._suffixes, start % self._slots)
-            if self._flips[k] == end:
-                _copy(suffix, _row(answers, k))
-            else:
-                pairwise(suffix, _row(self._running, leader), _row(answers, k))
+            back = None if self._flips[k] == end else _row(self._backs, leader)
+            self._answer(size, _row(self._suffixes, start % self._slots), back)
+
+    def _answer(self, size: int, suffix: Columns, back: Columns | None) -> None:
+        """Write the answers of all places where this range was asked for."""
+        for place, asked in enumerate(self.ranges):
+            if asked == size and back is None:
+                _copy(suffix, _row(self._answers, place))
+            elif asked == size:
+                bind(_merge_rows, self.monoid)(suffix, back, _row(self._answers, place))
 
     def _extend_backs(self, new: Columns) -> None:
         for k, flip in enumerate(self._flips):
             if k == 0 or flip != self._flips[k - 1]:
-                back = _row(self._running, k)
+                back = _row(self._backs, k)
                 if flip == self._pushed:
                     _copy(new, back)
                 else:
@@ -123,7 +126,7 @@ class LockstepWindows:
         return tuple(column.reshape(rows, self.keys) for column in identity_columns(self.monoid, rows * self.keys))
 
 
-_TABLES = ("_slices", "_running", "_suffixes")
+_TABLES = ("_slices", "_answers", "_backs", "_suffixes")
 
 
 def _row(table: Columns, index: int) -> Columns:
@@ -140,8 +143,6 @@ def _merge_rows(older: Columns, newer: Columns, out: Columns) -> None:
         store(out, key, merge(load(older, key), load(newer, key)))
 
 
-def _replace(totals: Columns, new: Columns, expired: Columns, out: Columns) -> None:
-    for key in range(len(out[0])):
-        total = invert(merge(load(totals, key), load(new, key)), load(expired, key))
-        store(totals, key, total)
-        store(out, key, total)
+def _replace(totals: Columns, new: Columns, expired: Columns) -> None:
+    for key in range(len(totals[0])):
+        store(totals, key, invert(merge(load(totals, key), load(new, key)), load(expired, key)))

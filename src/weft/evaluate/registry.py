@@ -82,3 +82,14 @@ def choose(monoid: Monoid, worst_case: bool = False, *, ranges: int = 1) -> tupl
     if monoid.selective:
         return "slickdeque-noninv", "selective, several ranges: less than 2 operations a slide for all of them"
     return "twostacks", "no exact inverse, several ranges: nested flips, less than 3 operations a range and slide"
+
+
+def card_table() -> str:
+    """The cards of all techniques as a Markdown table, as docs/techniques.md shows it."""
+    head = "| technique | requires | amortized | worst | several ranges | space | origin |\n" + "|---" * 7 + "|\n"
+    rows = []
+    for technique in TECHNIQUES.values():
+        card, needs = technique.card, ", ".join(technique.requires) or "associative"
+        cells = (technique.name, needs, card.amortized, card.worst, card.multi_query, card.space, card.origin)
+        rows.append("| " + " | ".join(cells) + " |\n")
+    return head + "".join(rows)

@@ -31,7 +31,6 @@ def slide(monoid: Monoid, values: Columns, lo: np.ndarray, hi: np.ndarray, techn
     chosen = technique_named(technique)
     run = chosen.bind(monoid, slide_bounds)
     out = empty_columns(monoid, len(lo))
-    widest = max(int((hi - lo).max(initial=0)), 1)
-    memory, state = chosen.allocate(monoid, (widest,))
+    memory, state = chosen.allocate(monoid, (max(bulk.widest(*frozen((lo, hi))), 1),))
     run(memory, state, frozen(values), *frozen((lo, hi)), out, new_tally())
     return out

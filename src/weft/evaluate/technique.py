@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from weft.algebra.monoid import Kernel, Monoid
 from weft.errors import WeftError
 from weft.evaluate.compile import bind
@@ -54,6 +56,8 @@ class Technique:
     evict: Template
     query: Template
     advance: Template | None = None
+    one_range: Template | None = None
+    """A loop for one range, in place of :func:`weft.evaluate.drivers.slide_range`, that does the same work faster."""
     parts: tuple[Template, ...] = ()
     """Templates that the ones above call, each after those that it calls itself."""
     requires: tuple[str, ...] = ()
@@ -95,3 +99,10 @@ _REASONS = {
     "operands; use twostacks-lite, daba-lite or auto",
     "commutative": "it merges partials out of order, and their order matters to this operation; use auto",
 }
+
+
+def retyped(values: Any, like: Any) -> Any:
+    """Numbers that a kernel returned, with the types they had: Python's own would compile another signature."""
+    if isinstance(like, tuple):
+        return tuple(retyped(value, old) for value, old in zip(values, like, strict=True))
+    return type(like)(values) if isinstance(like, np.generic) else values

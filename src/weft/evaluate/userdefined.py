@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +13,8 @@ from numba.core.errors import NumbaError
 
 from weft.algebra.monoid import Kernel, Monoid
 from weft.evaluate.aggregate import Aggregate, AggregateError, Resolved
-from weft.evaluate.columns import Columns, empty_columns, load, store
+from weft.evaluate.columns import Columns, empty_columns, frozen, load, store
+from weft.evaluate.compile import bind, unbound
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
@@ -29,6 +31,8 @@ def user_defined(
     selective: bool = False,
 ) -> Aggregate:
     """An aggregate of your own; compiled if numba can, run as Python otherwise.
+
+    Compiled integers have 64 bits and wrap; give the window ``dtype=object`` for Python's unbounded ones.
 
     Parameters
     ----------
@@ -72,20 +76,34 @@ class _Definition:
 
     def resolve(self, kind: str, item: Any) -> Resolved:
         """The compiled form if the partial is numbers and numba takes its functions, else the object form."""
-        dtypes = self._column_types(item)
+        dtypes = None if kind == "O" else self._column_types(item)
         if dtypes is not None:
-            merge, invert = self._compiled(self.merge, dtypes), self._compiled(self.invert, dtypes)
+            ones = _partial_of(dtypes)
+            merge, invert = (_compiled(function, dtypes, ones, ones) for function in (self.merge, self.invert))
             if merge is not None and (invert is not None or self.invert is None):
                 identity = self.identity if isinstance(self.identity, tuple) else (self.identity,)
-                return self._resolved(self._monoid(dtypes, identity, merge, invert))
-        return self._resolved(self._monoid(("object",), (self.identity,), _python(self.merge), _python(self.invert)))
+                return self._numbers(self._monoid(dtypes, identity, merge, invert), item)
+        monoid = self._monoid(("object",), (self.identity,), _python(self.merge), _python(self.invert))
+        return Resolved(monoid, partial(self._lift, monoid), self._lower)
+
+    def _numbers(self, monoid: Monoid, item: Any) -> Resolved:
+        """With ``lift`` and ``lower`` as compiled loops where numba takes these too."""
+        lift = _compiled(self.lift, monoid.dtypes, item)
+        lower = _compiled(self.lower, None, _partial_of(monoid.dtypes))
+        lift_items: Kernel = partial(self._lift, monoid)
+        if lift is not None:
+            lift_items = partial(_lift_all, monoid, bind(_lift_template, monoid, lift=lift))
+        lower_partials: Kernel = self._lower
+        if lower is not None:
+            lower_partials = partial(_lower_all, bind(_lower_template, monoid, lower=lower), lower)
+        return Resolved(monoid, lift_items, lower_partials)
 
     def _column_types(self, item: Any) -> tuple[str, ...] | None:
         """The partial's columns, or None where it is not made of numbers."""
-        partial = self.lift(item) if self.lift else item
-        merged = self.merge(partial, partial)
+        lifted = self.lift(item) if self.lift else item
+        merged = self.merge(lifted, lifted)
         kinds: list[str] = []
-        shapes = [value if isinstance(value, tuple) else (value,) for value in (self.identity, partial, merged)]
+        shapes = [value if isinstance(value, tuple) else (value,) for value in (self.identity, lifted, merged)]
         if len({len(shape) for shape in shapes}) > 1:
             return None
         for values in zip(*shapes, strict=True):
@@ -94,43 +112,25 @@ class _Definition:
             kinds.append("float64" if any(isinstance(value, float | np.floating) for value in values) else "int64")
         return tuple(kinds)
 
-    def _compiled(self, function: Kernel | None, dtypes: tuple[str, ...]) -> Kernel | None:
-        """``function`` compiled, if numba takes it and it returns the types that it is given."""
-        if function is None:
-            return None
-        compiled = function if isinstance(function, Dispatcher) else njit(nogil=True)(function)
-        values = tuple(np.dtype(dtype).type(1) for dtype in dtypes)
-        partial = values[0] if len(values) == 1 else values
-        try:
-            result = compiled(partial, partial)
-        except (NumbaError, ArithmeticError):
-            return None
-        results = result if isinstance(result, tuple) else (result,)
-        agrees = [np.asarray(value).dtype == dtype for value, dtype in zip(results, dtypes, strict=True)]
-        return cast(Kernel, compiled) if all(agrees) else None
-
     def _monoid(
         self, dtypes: tuple[str, ...], identity: tuple[Any, ...], merge: Kernel, invert: Kernel | None
     ) -> Monoid:
         return Monoid(self.name, dtypes, identity, merge, invert, self.commutative, self.selective)
-
-    def _resolved(self, monoid: Monoid) -> Resolved:
-        return Resolved(monoid, lambda items: self._lift(monoid, items), self._lower)
 
     def _lift(self, monoid: Monoid, items: np.ndarray) -> Columns:
         if self.lift is None:
             return (items.astype(monoid.dtypes[0]),)
         columns = empty_columns(monoid, len(items))
         for index, item in enumerate(items):
-            partial = self.lift(item)
+            lifted = self.lift(item)
             if monoid.dtypes != ("object",):
-                self._check(partial, monoid)
-            store(columns, index, partial)
+                self._check(lifted, monoid)
+            store(columns, index, lifted)
         return columns
 
-    def _check(self, partial: Any, monoid: Monoid) -> None:
+    def _check(self, lifted: Any, monoid: Monoid) -> None:
         """Refuse what a column of integers would silently cut off."""
-        values = partial if isinstance(partial, tuple) else (partial,)
+        values = lifted if isinstance(lifted, tuple) else (lifted,)
         for value, dtype in zip(values, monoid.dtypes, strict=True):
             if dtype == "int64" and isinstance(value, float | np.floating):
                 raise AggregateError(
@@ -139,9 +139,10 @@ class _Definition:
                 )
 
     def _lower(self, columns: Columns) -> np.ndarray:
-        if self.lower is None:
+        if self.lower is None and len(columns) == 1:
             return columns[0]
-        answers = [self.lower(load(columns, index)) for index in range(len(columns[0]))]
+        partials = [load(columns, index) for index in range(len(columns[0]))]
+        answers = partials if self.lower is None else [self.lower(kept) for kept in partials]
         if all(isinstance(answer, _NUMBERS) for answer in answers):
             return np.array(answers)
         return objects_array(answers)
@@ -153,6 +154,53 @@ def objects_array(items: Any) -> np.ndarray:
     for index, item in enumerate(items):
         array[index] = item
     return array
+
+
+def _partial_of(dtypes: tuple[str, ...]) -> Any:
+    """A partial of ones, to try a function on."""
+    values = tuple(np.dtype(dtype).type(1) for dtype in dtypes)
+    return values[0] if len(values) == 1 else values
+
+
+def _compiled(function: Kernel | None, dtypes: tuple[str, ...] | None, *arguments: Any) -> Kernel | None:
+    """``function`` compiled, if numba takes it and it returns numbers, of the given types if any are given."""
+    if function is None:
+        return None
+    compiled = function if isinstance(function, Dispatcher) else njit(nogil=True)(function)
+    try:
+        result = compiled(*arguments)
+    except (NumbaError, ArithmeticError):
+        return None
+    results = result if isinstance(result, tuple) else (result,)
+    found = tuple(str(np.asarray(value).dtype) for value in results)
+    fits = found == dtypes if dtypes is not None else len(found) == 1 and isinstance(result, _NUMBERS)
+    return cast(Kernel, compiled) if fits else None
+
+
+def _lift_all(monoid: Monoid, loop: Kernel, items: np.ndarray) -> Columns:
+    columns = empty_columns(monoid, len(items))
+    loop(frozen((items,)), columns)
+    return columns
+
+
+def _lower_all(loop: Kernel, lower: Kernel, columns: Columns) -> np.ndarray:
+    answers = np.empty(len(columns[0]), np.asarray(lower(load(columns, 0))).dtype)
+    loop(columns, (answers,))
+    return answers
+
+
+lift: Kernel = unbound
+lower: Kernel = unbound
+
+
+def _lift_template(items: Columns, columns: Columns) -> None:
+    for index in range(len(items[0])):
+        store(columns, index, lift(load(items, index)))
+
+
+def _lower_template(columns: Columns, answers: Columns) -> None:
+    for index in range(len(columns[0])):
+        store(answers, index, lower(load(columns, index)))
 
 
 def _python(function: Kernel | None) -> Any:

@@ -14,7 +14,7 @@ from weft.evaluate.columns import Columns, empty_columns, frozen
 from weft.evaluate.drivers import slide_range, slide_ranges
 from weft.evaluate.operations import new_tally
 from weft.evaluate.registry import choose, technique_named
-from weft.evaluate.technique import Memory, State, Technique
+from weft.evaluate.technique import Memory, State, Technique, retyped
 from weft.evaluate.userdefined import objects_array
 
 Items = Sequence[Any] | np.ndarray
@@ -156,7 +156,9 @@ class SlidingWindow:
         chosen: Technique = technique_named(self.technique)
         chosen.check(monoid)
         self._together = chosen.advance is not None and (chosen.prefilled or len(self._distinct) > 1)
-        self._run = chosen.bind(monoid, slide_ranges if self._together else slide_range, counting=self._counting)
+        self._run = chosen.bind(
+            monoid, slide_ranges if self._together else chosen.one_range or slide_range, counting=self._counting
+        )
         groups = [self._distinct] if self._together else [(size,) for size in self._distinct]
         self._structures = [chosen.allocate(monoid, group) for group in groups]
 
@@ -164,12 +166,12 @@ class SlidingWindow:
         if self._together:
             [(memory, state)] = self._structures
             ranges = np.array(self._distinct)
-            return [(memory, _retyped(self._run(memory, state, partials, ranges, out, self._tally), state))]
+            return [(memory, retyped(self._run(memory, state, partials, ranges, out, self._tally), state))]
         count = len(self._distinct)
         after = []
         for at, ((memory, state), size) in enumerate(zip(self._structures, self._distinct, strict=True)):
             following = self._run(memory, state, partials, size, out, at, count, self._tally)
-            after.append((memory, _retyped(following, state)))
+            after.append((memory, retyped(following, state)))
         return after
 
     def _typed(self, items: Items) -> np.ndarray:
@@ -214,13 +216,6 @@ def _as_array(items: Sequence[Any]) -> np.ndarray:
         return objects_array(items)
     array = np.asarray(items)
     return array if _kind_of(array.dtype) != "O" else objects_array(items)
-
-
-def _retyped(values: Any, like: Any) -> Any:
-    """Numbers that a kernel returned, with the types they had: Python's own would compile another signature."""
-    if isinstance(like, tuple):
-        return tuple(_retyped(value, old) for value, old in zip(values, like, strict=True))
-    return type(like)(values) if isinstance(like, np.generic) else values
 
 
 def _copied(memory: Any) -> Any:

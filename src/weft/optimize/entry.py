@@ -13,13 +13,14 @@ from weft.optimize.constants import Constants
 from weft.optimize.cost import CostModel, Levels, calibrated, three_level, two_level
 from weft.optimize.items import Item, Question, items_of
 from weft.optimize.loom import Loom
+from weft.optimize.no_share import no_share
 from weft.optimize.nodes.placement import Placed, balance
 from weft.optimize.omega import Technique
 from weft.optimize.registry import NAMES, NODE_OPTIMIZERS, OPTIMIZERS
 from weft.plan.forest import Forest, Tree
 from weft.query.model import Query
-from weft.slicing.edge_rate import MICROSECONDS, Rate, edge_rate
-from weft.slicing.progression import Alignment, prune
+from weft.slicing.edge_rate import edge_rate
+from weft.slicing.progression import Alignment
 
 ModelName = Literal["two-level", "three-level", "calibrated"]
 
@@ -95,15 +96,19 @@ def optimize(
         chosen = "three-level"
     label = technique or ("twostacks" if chosen == "calibrated" else "panes")
     task = _Task(items, optimizer, Technique.named(label), _capacities(nodes), seed)  # type: ignore[arg-type]
-    if chosen == "two-level":
-        return _plan(task, two_level(rate))
-    all_edges = _rate_of_all(task.items)
-    if chosen == "three-level":
-        return _plan(task, three_level(rate, all_edges))
-    measured = constants or Constants.load()
-    every: tuple[Levels, ...] = (3,) if optimizer == "tri-weave" else (2, 3)
-    models = [calibrated(rate, all_edges, levels, label, measured, groups) for levels in every]
+    models = _models(task, chosen, rate, constants or Constants.load(), groups)
     return min((_plan(task, one) for one in models), key=lambda forest: forest.cost)
+
+
+def _models(task: _Task, name: ModelName, rate: float, constants: Constants, groups: float) -> list[CostModel]:
+    """The cost model asked for; two, if it is open whether rows are to be cut once or once a tree."""
+    if name == "two-level":
+        return [two_level(rate)]
+    all_edges = edge_rate(one for item in task.items for one in item.progressions).per_second
+    if name == "three-level":
+        return [three_level(rate, all_edges)]
+    every: tuple[Levels, ...] = (3,) if task.optimizer == "tri-weave" else (2, 3)
+    return [calibrated(rate, all_edges, levels, task.technique.label, constants, groups) for levels in every]
 
 
 def _capacities(nodes: int | Sequence[float]) -> tuple[float, ...]:
@@ -114,8 +119,12 @@ def _capacities(nodes: int | Sequence[float]) -> tuple[float, ...]:
 
 
 def _plan(task: _Task, model: CostModel) -> Forest:
-    loom = Loom(task.items, model, task.technique)
-    return _forest(task, loom, _placed(task, loom))
+    if task.optimizer == "no-share":
+        trees = no_share(task.items, model, task.technique, task.capacities)
+    else:
+        loom = Loom(task.items, model, task.technique)
+        trees = tuple(_tree(loom, items, node) for items, node in sorted(_placed(task, loom)))
+    return Forest(trees, task.optimizer, model.name, model.levels, model.shared, task.capacities)
 
 
 def _placed(task: _Task, loom: Loom) -> Placed:
@@ -129,17 +138,7 @@ def _placed(task: _Task, loom: Loom) -> Placed:
     return balance(loom, task.capacities)
 
 
-def _forest(task: _Task, loom: Loom, placed: Placed) -> Forest:
-    trees = [_tree(loom, items, node) for items, node in sorted(placed)]
-    return Forest(tuple(trees), task.optimizer, loom.model.name, loom.model.levels, loom.model.shared, task.capacities)
-
-
 def _tree(loom: Loom, members: list[int], node: int) -> Tree:
     names = tuple(name for member in members for name in loom.items[member].queries)
     final = loom.finished(members)
     return Tree(names, loom.progressions(members), final.rate, final.overlap, final.cost, loom.technique.label, node)
-
-
-def _rate_of_all(items: Sequence[Item]) -> float:
-    every: Rate = edge_rate(prune(one for item in items for one in item.progressions))
-    return float(every.value * MICROSECONDS)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import gcd, lcm
+from math import lcm
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.optimize.items import Item
 from weft.slicing.edge_rate import MICROSECONDS
+from weft.slicing.edges_bitmap import unit_of
 from weft.slicing.progression import Progression
 
 Words = npt.NDArray[np.uint64]
@@ -39,8 +40,12 @@ class Horizon:
     @property
     def words(self) -> int:
         """64-bit words that an item takes."""
-        bits = self.length // self.unit if self.instants is None else self.instants.size
-        return -(-bits // 64)
+        return -(-self.bits // 64)
+
+    @property
+    def bits(self) -> int:
+        """Instants that have a bit."""
+        return self.length // self.unit if self.instants is None else self.instants.size
 
     @property
     def per_second(self) -> float:
@@ -63,7 +68,7 @@ class Horizon:
 def horizon_of(items: Sequence[Item], bits: int) -> Horizon:
     """The stretch on which to compare ``items`` with at most ``bits`` bits each."""
     progressions = sorted({progression for item in items for progression in item.progressions})
-    unit = gcd(*(progression.step for progression in progressions), *(one.offset for one in progressions))
+    unit = unit_of(progressions)
     period = 1
     for step in {progression.step for progression in progressions}:
         period = lcm(period, step)

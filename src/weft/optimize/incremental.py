@@ -8,6 +8,7 @@ Whoever runs the plan decides when to do it: at once, or beside the running step
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 
 import numpy as np
@@ -71,12 +72,17 @@ class IncrementalWeaveShare:
         (fewer, less), (items, cost) = self.curve[-2:] if len(self.curve) > 1 else [(0, 0.0), *self.curve]
         slope = (cost - less) / (items - fewer) if items != fewer else 0.0
         expected = cost + slope * (len(self._home) - items)
-        return self.loom.cost / expected - 1 if expected > 0 else float("inf")
+        return self.loom.cost / expected - 1 if expected > 0 else inf
 
     @property
     def due(self) -> bool:
-        """Whether the forest should be built anew."""
-        return bool(self._home) and self.deviation > self.tolerance
+        """Whether the forest should be built anew: it drifted, or has twice the items that the curve knows of.
+
+        The curve flattens as queries find more to share, so that a slope learned on few items excuses any drift.
+        """
+        if not self._home or self.tolerance == inf:
+            return False
+        return self.deviation > self.tolerance or len(self._home) >= 2 * self.curve[-1][0]
 
     def reconstruct(self) -> None:
         """Weave everything from scratch and learn what that costs."""

@@ -6,10 +6,10 @@ and the reason why a million queries plan in seconds: there are only as many ite
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from weft.query.model import Query, Window
 from weft.slicing.edge_rate import MICROSECONDS
@@ -23,20 +23,24 @@ Question = tuple[str, Window]
 class Item:
     """Queries whose windows have the same edges."""
 
-    queries: tuple[str, ...]
-    windows: tuple[tuple[Window, int], ...]
-    """Distinct windows, and how many of the queries have each."""
+    windows: tuple[tuple[Window, tuple[str, ...]], ...]
+    """Distinct windows in order of appearance, and the names of the queries that have each."""
     progressions: tuple[Progression, ...]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The names of all its queries."""
+        return tuple(chain.from_iterable(names for _, names in self.windows))
 
     @cached_property
     def windows_per_edge(self) -> float:
         """Sum of range / slide over the queries: Ω of the papers' panes (000 Eq. 2)."""
-        return sum(window.overlap * count for window, count in self.windows)
+        return sum(window.overlap * len(names) for window, names in self.windows)
 
     @cached_property
     def answers(self) -> float:
         """Answers per second of stream and group."""
-        return sum(MICROSECONDS / window.slide * count for window, count in self.windows)
+        return sum(MICROSECONDS / window.slide * len(names) for window, names in self.windows)
 
     @cached_property
     def ranges(self) -> tuple[int, ...]:
@@ -44,9 +48,7 @@ class Item:
         return tuple(sorted({window.range for window, _ in self.windows}))
 
 
-def items_of(
-    queries: Iterable[Query | Question], alignment: Alignment = "start", *, merge_equal: bool = True
-) -> tuple[Item, ...]:
+def items_of(queries: Iterable[Query | Question], alignment: Alignment = "start") -> tuple[Item, ...]:
     """Group queries by their edges, in order of first appearance.
 
     Examples
@@ -55,22 +57,16 @@ def items_of(
     >>> [item.queries for item in items]
     [('a', 'c'), ('b',)]
     """
-    together: dict[object, list[Question]] = {}
-    edges: dict[Window, tuple[Progression, ...]] = {}
+    names: dict[Window, list[str]] = {}
     for query in queries:
         name, window = (query.name, query.window) if isinstance(query, Query) else query
-        if window not in edges:
-            edges[window] = tuple(sorted(edges_of(window, alignment)))
-        same = edges[window] if merge_equal else len(together)
-        together.setdefault(same, []).append((name, window))
-    return tuple(_item(group, edges[group[0][1]]) for group in together.values())
-
-
-def _item(group: list[Question], progressions: tuple[Progression, ...]) -> Item:
-    windows = Counter(window for _, window in group)
-    return Item(tuple(name for name, _ in group), tuple(sorted(windows.items(), key=_by_range)), progressions)
-
-
-def _by_range(entry: tuple[Window, int]) -> tuple[int, int, int]:
-    window = entry[0]
-    return window.range, window.slide, window.start
+        if window in names:
+            names[window].append(name)
+        else:
+            names[window] = [name]
+    together: dict[tuple[Progression, ...], list[Window]] = {}
+    for window in names:
+        together.setdefault(tuple(sorted(edges_of(window, alignment))), []).append(window)
+    return tuple(
+        Item(tuple((window, tuple(names[window])) for window in windows), edges) for edges, windows in together.items()
+    )

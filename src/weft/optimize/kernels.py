@@ -22,36 +22,28 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 
-class Slab(NamedTuple):
-    """All trees side by side, a row each, in the form that compiled code takes."""
+RATE, COST, RATES, OWN_HITS, HITS, WINDOWS_PER_EDGE, ANSWERS, ITEMS, FIRST_ITEM = range(9)
+"""Columns of a tree: edge rate and cost; its items' own edge rates and marked bits, summed; its marked bits; sum of
+range / slide; answers a second; number of items, and one of them."""
 
+STEP, OFFSET, OTHER_OFFSET, BIT, OTHER_BIT, STEP_INDEX = range(6)
+"""Columns of an item: step and offsets in ticks, the first bits of its progressions on the horizon (-1 where there is
+no second progression, or bits are not ticks), and the row of its step among the gcds."""
+
+
+class Slab(NamedTuple):
+    """Trees side by side, a row each. Compiled functions take its arrays one by one: an array that is taken out of a
+    tuple in the innermost loop is counted there, at several times the price of looking at it.
+    """
+
+    trees: Floats
     items: Ints
-    """Items in the tree."""
-    rate: Floats
-    cost: Floats
-    rates: Floats
-    """Sum of its items' own edge rates."""
-    own_hits: Ints
-    """Sum of its items' own marked bits."""
-    hits: Ints
-    """Marked bits of the tree."""
-    windows_per_edge: Floats
-    answers: Floats
-    first_item: Ints
     marks: Words
     """Edges on the horizon."""
     ranges: Words
-    """Which of ``all_ranges`` its queries have."""
-    steps: Ints
-    """By item: step and offsets in ticks; the second offset is -1 where there is none."""
-    offsets: Ints
-    first_bits: Ints
-    """By item: its first bits on the horizon, one a progression; -1 where there is none or bits are not ticks."""
-    step_index: Ints
+    """Which of the distinct ranges its queries have."""
     gcds: Ints
-    """Gcds of all distinct steps, by ``step_index``; empty if these are too many."""
-    bits: int
-    """Bits of the horizon."""
+    """Gcds of all distinct steps; empty if these are too many."""
     all_ranges: Floats
     """Distinct ranges in seconds, ascending."""
 
@@ -68,6 +60,8 @@ class Prices(NamedTuple):
     """Edge rate that one bit of the horizon stands for."""
     ticks: float
     """Ticks a second, in which items' steps and offsets are counted."""
+    bits: int
+    """Bits of the horizon."""
     glance: int
     """Words of the horizon to look at first; 0 for all at once."""
 
@@ -99,83 +93,83 @@ def _gcd(one: int, other: int) -> int:
 
 
 @njit(cache=True)
-def _gcd_of_items(slab: Slab, one: int, other: int) -> int:
-    if slab.gcds.size:
-        return int(slab.gcds[slab.step_index[one], slab.step_index[other]])
-    return _gcd(slab.steps[one], slab.steps[other])
-
-
-@njit(cache=True)
-def _common_rate_of_items(slab: Slab, one: int, other: int, needed: float) -> float:
+def _common_rate_of_items(items: Ints, gcds: Ints, one: int, other: int, needed: float) -> float:
     """Common edges per tick of two items, exactly; an upper bound if that is less than ``needed``."""
-    common = _gcd_of_items(slab, one, other)
-    together = float(slab.steps[one]) * float(slab.steps[other] // common)
+    step = items[other, STEP]
+    known = gcds.size > 0
+    common = gcds[items[one, STEP_INDEX], items[other, STEP_INDEX]] if known else _gcd(items[one, STEP], step)
+    together = float(items[one, STEP]) * float(step // common)
     if 4.0 / together < needed:
         return 4.0 / together
     agreeing = 0
-    for i in range(2):
-        for j in range(2):
-            a, b = slab.offsets[one, i], slab.offsets[other, j]
+    for i in range(OFFSET, OTHER_OFFSET + 1):
+        for j in range(OFFSET, OTHER_OFFSET + 1):
+            a, b = items[one, i], items[other, j]
             if a >= 0 and b >= 0 and (a == b or (a - b) % common == 0):
                 agreeing += 1
     return agreeing / together
 
 
 @njit(cache=True)
-def _common_hits(slab: Slab, one: int, other: int, words: int) -> int:
+def _common_hits(trees: Floats, items: Ints, marks: Words, bits: int, one: int, other: int, words: int) -> int:
     """Common bits on the first words of the horizon; a lone item probes the other's bits (000 §8.3)."""
-    if slab.items[one] == 1 and slab.first_bits[slab.first_item[one], 0] >= 0:
-        return _probe(slab, slab.first_item[one], other, words)
-    if slab.items[other] == 1 and slab.first_bits[slab.first_item[other], 0] >= 0:
-        return _probe(slab, slab.first_item[other], one, words)
-    return common_bits(slab.marks, one, other, words)
+    item = int(trees[one, FIRST_ITEM])
+    if trees[one, ITEMS] == 1 and items[item, BIT] >= 0:
+        return _probe(items, marks, bits, item, other, words)
+    item = int(trees[other, FIRST_ITEM])
+    if trees[other, ITEMS] == 1 and items[item, BIT] >= 0:
+        return _probe(items, marks, bits, item, one, words)
+    return common_bits(marks, one, other, words)
 
 
 @njit(cache=True)
-def _probe(slab: Slab, item: int, tree: int, words: int) -> int:
-    total, end = 0, min(words * 64, slab.bits)
-    for column in range(2):
-        bit = slab.first_bits[item, column]
+def _probe(items: Ints, marks: Words, bits: int, item: int, tree: int, words: int) -> int:
+    total, end, step = 0, min(words * 64, bits), items[item, STEP]
+    for column in range(BIT, OTHER_BIT + 1):
+        bit = items[item, column]
         while 0 <= bit < end:
-            total += (slab.marks[tree, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1)
-            bit += slab.steps[item]
+            total += (marks[tree, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1)
+            bit += step
     return total
 
 
 @njit(cache=True)
-def woven_rate(slab: Slab, prices: Prices, one: int, other: int, needed: float) -> float:
+def woven_rate(
+    trees: Floats, items: Ints, marks: Words, gcds: Ints, prices: Prices, one: int, other: int, needed: float
+) -> float:
     """Edge rate of two trees together; perhaps only a lower bound if they have fewer common edges than ``needed``.
 
     Before all bits are compared, a glance at the first of them tells, with three standard deviations to spare.
     """
-    if slab.items[one] == 1 and slab.items[other] == 1:
-        left, right = slab.first_item[one], slab.first_item[other]
-        common = _common_rate_of_items(slab, left, right, needed / prices.ticks)
-        return float(slab.rates[one] + slab.rates[other] - prices.ticks * common)
-    words = slab.marks.shape[1]
+    apart = trees[one, RATES] + trees[other, RATES]
+    if trees[one, ITEMS] == 1 and trees[other, ITEMS] == 1:
+        left, right = int(trees[one, FIRST_ITEM]), int(trees[other, FIRST_ITEM])
+        return float(apart) - prices.ticks * _common_rate_of_items(items, gcds, left, right, needed / prices.ticks)
+    words = marks.shape[1]
     if prices.glance and needed > 0.0:
-        seen = _common_hits(slab, one, other, prices.glance)
+        seen = _common_hits(trees, items, marks, prices.bits, one, other, prices.glance)
         most = prices.per_hit * words / prices.glance * (seen + 3.0 * sqrt(seen) + 3.0)
         if most < needed:
-            return float(slab.rate[one] + slab.rate[other] - most)
-    hits = slab.hits[one] + slab.hits[other] - _common_hits(slab, one, other, words)
-    rate = slab.rates[one] + slab.rates[other]
-    rate -= prices.per_hit * (slab.own_hits[one] + slab.own_hits[other] - hits)
-    return float(max(rate, slab.rate[one], slab.rate[other]))
+            return float(trees[one, RATE] + trees[other, RATE] - most)
+    common = _common_hits(trees, items, marks, prices.bits, one, other, words)
+    twice = trees[one, OWN_HITS] + trees[other, OWN_HITS] - trees[one, HITS] - trees[other, HITS] + common
+    return float(max(apart - prices.per_hit * twice, trees[one, RATE], trees[other, RATE]))
 
 
 @njit(cache=True)
-def woven_overlap(slab: Slab, prices: Prices, one: int, other: int, rate: float) -> float:
+def woven_overlap(
+    trees: Floats, ranges: Words, all_ranges: Floats, prices: Prices, one: int, other: int, rate: float
+) -> float:
     """Ω of two trees together; of one if both are the same."""
     if prices.technique == Technique.PANES:
-        overlap: float = slab.windows_per_edge[one]
-        return overlap if one == other else overlap + slab.windows_per_edge[other]
+        overlap: float = trees[one, WINDOWS_PER_EDGE]
+        return overlap if one == other else overlap + trees[other, WINDOWS_PER_EDGE]
     tally = (0, 0.0, -1.0, 0.0)
-    for at in range(slab.ranges.shape[1]):
-        word = slab.ranges[one, at] | slab.ranges[other, at]
+    for at in range(ranges.shape[1]):
+        word = ranges[one, at] | ranges[other, at]
         while word:
             lowest = word & (~word + np.uint64(1))
-            partials = rate * slab.all_ranges[at * 64 + _bits_set(lowest - np.uint64(1))]
+            partials = rate * all_ranges[at * 64 + _bits_set(lowest - np.uint64(1))]
             tally = count_range(prices.technique, tally, partials)
             word ^= lowest
     return from_tally(prices.technique, tally)
@@ -190,20 +184,22 @@ def tree_cost(prices: Prices, rate: float, overlap: float, answers: float) -> fl
 @njit(cache=True)
 def woven_rates(slab: Slab, prices: Prices, tree: int, others: Ints, rates: Floats) -> None:
     """:func:`woven_rate` with each of ``others``."""
+    trees, items, marks, _, gcds, _ = slab
     for at in range(others.size):
-        rates[at] = woven_rate(slab, prices, tree, others[at], 0.0)
+        rates[at] = woven_rate(trees, items, marks, gcds, prices, tree, others[at], 0.0)
 
 
 @njit(cache=True)
 def woven_costs(slab: Slab, prices: Prices, tree: int, others: Ints, rates: Floats, costs: Floats) -> None:
     """Cost of ``tree`` woven with each of ``others`` at the given rates."""
+    trees, _, _, ranges, _, all_ranges = slab
     for at in range(others.size):
         other = others[at]
-        overlap = woven_overlap(slab, prices, tree, other, rates[at])
-        costs[at] = tree_cost(prices, rates[at], overlap, slab.answers[tree] + slab.answers[other])
+        overlap = woven_overlap(trees, ranges, all_ranges, prices, tree, other, rates[at])
+        costs[at] = tree_cost(prices, rates[at], overlap, trees[tree, ANSWERS] + trees[other, ANSWERS])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def best_partners(
     slab: Slab, prices: Prices, tree: int, others: Ints, floor: float, most: int
 ) -> tuple[Floats, Ints, int]:
@@ -212,22 +208,24 @@ def best_partners(
     With panes Ω is a plain sum, so that it is known beforehand how many common edges a pair needs to be among the
     best so far. Most pairs cannot have so many, as the denser tree's rate or the steps' least common multiple shows.
     """
+    trees, items, marks, ranges, gcds, all_ranges = slab
     savings, partners, found = np.full(most, floor), np.full(most, -1), 0
     panes = prices.technique == Technique.PANES
     for at in range(others.size):
         other = others[at]
-        apart = slab.cost[tree] + slab.cost[other]
-        answers = slab.answers[tree] + slab.answers[other]
+        apart = trees[tree, COST] + trees[other, COST]
+        answers = trees[tree, ANSWERS] + trees[other, ANSWERS]
         needed = 0.0
         if panes and savings[-1] > -np.inf:
-            overlap = slab.windows_per_edge[tree] + slab.windows_per_edge[other]
+            overlap = trees[tree, WINDOWS_PER_EDGE] + trees[other, WINDOWS_PER_EDGE]
             per_edge = prices.per_edge + prices.per_operation * overlap
             highest = (apart - savings[-1] - tree_cost(prices, 0.0, 0.0, answers)) / per_edge
-            if max(slab.rate[tree], slab.rate[other]) >= highest:
+            if max(trees[tree, RATE], trees[other, RATE]) >= highest:
                 continue
-            needed = slab.rate[tree] + slab.rate[other] - highest
-        rate = woven_rate(slab, prices, tree, other, needed)
-        saving = apart - tree_cost(prices, rate, woven_overlap(slab, prices, tree, other, rate), answers)
+            needed = trees[tree, RATE] + trees[other, RATE] - highest
+        rate = woven_rate(trees, items, marks, gcds, prices, tree, other, needed)
+        overlap = woven_overlap(trees, ranges, all_ranges, prices, tree, other, rate)
+        saving = apart - tree_cost(prices, rate, overlap, answers)
         if saving > savings[-1]:
             place = most - 1
             while place > 0 and savings[place - 1] < saving:

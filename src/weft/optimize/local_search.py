@@ -10,7 +10,6 @@ from random import Random
 
 from weft.optimize.loom import Loom, Partition
 from weft.optimize.moves import EPSILON, homes, move, move_gain
-from weft.optimize.no_share import no_share
 from weft.optimize.random_groups import random_groups
 
 TIMES = 10
@@ -18,7 +17,7 @@ TIMES = 10
 
 def local_search(loom: Loom, rng: Random) -> Partition:
     """From no sharing."""
-    return search(loom, rng, no_share(loom, rng))
+    return search(loom, rng, [[item] for item in range(len(loom.items))])
 
 
 def local_search_from_random(loom: Loom, rng: Random) -> Partition:

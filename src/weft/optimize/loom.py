@@ -7,9 +7,12 @@ forest has more trees, and one to try things out in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import chain
+from os import cpu_count
 
 import numpy as np
 
@@ -17,10 +20,24 @@ from weft.optimize.cost import CostModel
 from weft.optimize.horizon import horizon_of
 from weft.optimize.items import Item
 from weft.optimize.kernels import (
+    ANSWERS,
+    BIT,
+    COST,
+    FIRST_ITEM,
+    HITS,
+    ITEMS,
+    OFFSET,
+    OWN_HITS,
+    RATE,
+    RATES,
+    STEP,
+    STEP_INDEX,
+    WINDOWS_PER_EDGE,
     Floats,
     Ints,
     Prices,
     Slab,
+    Words,
     best_partners,
     common_bits,
     woven_costs,
@@ -33,11 +50,16 @@ from weft.slicing.progression import Progression, prune
 
 FEW = 14
 """Up to so many items, every edge rate is computed exactly: it is what tests compare optimizers by."""
-_ALL_BITS = 1 << 27
-_FEWEST_BITS, _MOST_BITS = 1 << 16, 1 << 20
+_ALL_BITS = 1 << 28
+_FEWEST_BITS, _MOST_BITS = 1 << 15, 1 << 18
 _GLANCE_FROM = 4_000
 _MOST_GCDS = 2_000
+_WORTH_A_THREAD = 3_000
+_THREADS = min(4, cpu_count() or 1)
 _EXACT_BUDGET = 20_000
+
+_SUMS = [RATES, OWN_HITS, WINDOWS_PER_EDGE, ANSWERS, ITEMS]
+"""Columns of a tree that are sums over its items."""
 
 Partition = list[list[int]]
 """Which items share a tree."""
@@ -61,7 +83,7 @@ class Loom:
         self.technique = technique
         self.comparisons = 0
         """Pairs of trees looked at: the overhead that 000 Fig. 11 reports."""
-        self.horizon = horizon_of(self.items, min(_MOST_BITS, max(_FEWEST_BITS, _ALL_BITS // len(self.items))))
+        self.horizon = horizon_of(self.items, _bits(len(self.items)))
         self._slab = self._base = self._lay_out()
         self._exact: dict[frozenset[int], float] = {}
         self._finished: dict[frozenset[int], Finished] = {}
@@ -71,9 +93,8 @@ class Loom:
 
     def reset(self) -> None:
         """Back to no sharing."""
-        self._slab = Slab(
-            *(array if name in _BY_ITEM | _FOR_ALL else array.copy() for name, array in self._base._asdict().items())
-        )
+        base = self._base
+        self._slab = base._replace(trees=base.trees.copy(), marks=base.marks.copy(), ranges=base.ranges.copy())
         self.members: list[list[int]] = [[index] for index in range(len(self.items))] + [[]]
         self.alive = np.ones(len(self.items) + 1, dtype=np.bool_)
         self.alive[-1] = False
@@ -91,12 +112,12 @@ class Loom:
     @property
     def costs(self) -> Floats:
         """Cost by slot."""
-        return self._slab.cost
+        return self._slab.trees[:, COST]
 
     @property
     def cost(self) -> float:
         """Cost of all trees, without what they share."""
-        return float(self._slab.cost[self.alive].sum())
+        return float(self.costs[self.alive].sum())
 
     def compose(self, slot: int, items: Iterable[int]) -> None:
         """Put a tree of ``items`` into ``slot``."""
@@ -107,13 +128,11 @@ class Loom:
             self.alive[slot] = False
             return
         rows = np.array(chosen)
-        slab.items[slot] = len(chosen)
-        slab.first_item[slot] = chosen[0]
-        for name in ("rates", "own_hits", "windows_per_edge", "answers"):
-            getattr(slab, name)[slot] = getattr(base, name)[rows].sum()
+        slab.trees[slot, _SUMS] = base.trees[rows][:, _SUMS].sum(axis=0)
+        slab.trees[slot, FIRST_ITEM] = chosen[0]
         slab.marks[slot] = np.bitwise_or.reduce(base.marks[rows], axis=0)
         slab.ranges[slot] = np.bitwise_or.reduce(base.ranges[rows], axis=0)
-        slab.hits[slot] = common_bits(slab.marks, slot, slot, slab.marks.shape[1])
+        slab.trees[slot, HITS] = common_bits(slab.marks, slot, slot, slab.marks.shape[1])
         self._price(slot, self._rate_of(chosen, slot))
 
     def start_from(self, partition: Iterable[Iterable[int]]) -> None:
@@ -128,8 +147,11 @@ class Loom:
         part = copy(self)
         rows = np.array([*items, len(self.items)])
         part.items = tuple(self.items[item] for item in items)
-        part._base = Slab(*(array if name in _FOR_ALL else array[rows] for name, array in self._base._asdict().items()))
-        part._base.first_item[:] = np.arange(rows.size)
+        base = self._base
+        part._base = base._replace(
+            trees=base.trees[rows], items=base.items[rows], marks=base.marks[rows], ranges=base.ranges[rows]
+        )
+        part._base.trees[:, FIRST_ITEM] = np.arange(rows.size)
         part._exact, part._finished = {}, {}
         part.reset()
         return part
@@ -149,6 +171,13 @@ class Loom:
             order = np.argsort(-savings, kind="stable")[:most]
             return [(float(savings[at]), int(others[at])) for at in order if savings[at] > floor]
         self.comparisons += others.size
+        if others.size < _WORTH_A_THREAD:
+            return self._look_through(slot, others, floor, most)
+        shares = np.array_split(others, _THREADS)
+        found = _pool().map(lambda share: self._look_through(slot, share, floor, most), shares)
+        return sorted(chain.from_iterable(found), key=lambda one: -one[0])[:most]
+
+    def _look_through(self, slot: int, others: Ints, floor: float, most: int) -> list[tuple[float, int]]:
         savings, partners, found = best_partners(self._slab, self._prices, slot, others, floor, most)
         return list(zip(savings[:found].tolist(), partners[:found].tolist(), strict=True))
 
@@ -159,12 +188,10 @@ class Loom:
         self.members[slot] = self.members[slot] + self.members[other]
         self.members[other] = []
         self.alive[other] = False
-        for name in ("items", "rates", "own_hits", "windows_per_edge", "answers"):
-            column = getattr(slab, name)
-            column[slot] += column[other]
+        slab.trees[slot, _SUMS] += slab.trees[other, _SUMS]
         slab.marks[slot] |= slab.marks[other]
         slab.ranges[slot] |= slab.ranges[other]
-        slab.hits[slot] = common_bits(slab.marks, slot, slot, slab.marks.shape[1])
+        slab.trees[slot, HITS] = common_bits(slab.marks, slot, slot, slab.marks.shape[1])
         self._price(slot, rate)
 
     # -- edge rates ---------------------------------------------------------------------------------------------
@@ -201,7 +228,7 @@ class Loom:
             rate = edge_rate(self.progressions(members), budget=self._finishing_budget)
             if not rate.exact:
                 self.compose(len(self.items), members)
-                rate = replace(rate, guess=float(self._slab.rate[-1]))
+                rate = replace(rate, guess=float(self._slab.trees[-1, RATE]))
             ranges = sorted({one for item in chosen for one in item.ranges})
             per_edge = overlap(self.technique, sum(item.windows_per_edge for item in chosen), ranges, float(rate.value))
             cost = self.model.tree(rate.per_second, per_edge, sum(item.answers for item in chosen))
@@ -221,13 +248,14 @@ class Loom:
             rates = np.empty(1)
             woven_rates(self._base, self._prices, items[0], np.array([items[1]]), rates)
             return float(rates[0])
-        return float(slab.rates[slot] - self.horizon.per_second * (slab.own_hits[slot] - slab.hits[slot]))
+        twice = slab.trees[slot, OWN_HITS] - slab.trees[slot, HITS]
+        return float(slab.trees[slot, RATES] - self.horizon.per_second * twice)
 
     def _price(self, slot: int, rate: float) -> None:
-        slab = self._slab
-        slab.rate[slot] = rate
-        overlap = woven_overlap(slab, self._prices, slot, slot, rate)
-        slab.cost[slot] = self.model.tree(rate, overlap, slab.answers[slot])
+        trees, _, _, ranges, _, all_ranges = self._slab
+        overlap = woven_overlap(trees, ranges, all_ranges, self._prices, slot, slot, rate)
+        trees[slot, RATE] = rate
+        trees[slot, COST] = self.model.tree(rate, overlap, trees[slot, ANSWERS])
 
     # -- laying out ---------------------------------------------------------------------------------------------
 
@@ -242,53 +270,36 @@ class Loom:
             model.per_answer,
             self.horizon.per_second,
             MICROSECONDS / self.horizon.unit,
+            self.horizon.bits,
             self.horizon.words // 8 if len(self.items) > _GLANCE_FROM else 0,
         )
 
     def _lay_out(self) -> Slab:
         """One row an item, and a spare one."""
-        rows, items, horizon = len(self.items) + 1, self.items, self.horizon
-        steps = np.array([item.progressions[0].step // horizon.unit for item in items] + [1])
-        offsets, first_bits = np.full((rows, 2), -1), np.full((rows, 2), -1)
+        rows, horizon = len(self.items) + 1, self.horizon
+        items = np.full((rows, 6), -1)
         marks = np.zeros((rows, horizon.words), dtype=np.uint64)
-        for row, item in enumerate(items):
-            for column, one in enumerate(item.progressions):
-                offsets[row, column] = one.offset // horizon.unit
+        for row, item in enumerate(self.items):
+            items[row, STEP] = item.progressions[0].step // horizon.unit
+            for at, one in enumerate(item.progressions):
+                items[row, OFFSET + at] = one.offset // horizon.unit
                 if horizon.instants is None:
-                    first_bits[row, column] = (one.offset - horizon.start) % one.step // horizon.unit
+                    items[row, BIT + at] = (one.offset - horizon.start) % one.step // horizon.unit
             horizon.mark(item.progressions, marks[row])
-        distinct, step_index = np.unique(steps, return_inverse=True)
-        gcds = np.gcd.outer(distinct, distinct) if distinct.size <= _MOST_GCDS else np.zeros((0, 0), dtype=np.int64)
+        steps, items[:, STEP_INDEX] = np.unique(items[:, STEP], return_inverse=True)
+        gcds = np.gcd.outer(steps, steps) if steps.size <= _MOST_GCDS else np.zeros((0, 0), dtype=np.int64)
         all_ranges, ranges = self._range_bits()
-        zero = np.zeros(rows, dtype=np.int64)
-        hits = np.array([common_bits(marks, row, row, marks.shape[1]) for row in range(rows)])
-        rates = np.array([MICROSECONDS * len(item.progressions) / item.progressions[0].step for item in items] + [0.0])
-        slab = Slab(
-            items=zero + 1,
-            rate=rates.copy(),
-            cost=np.zeros(rows),
-            rates=rates,
-            own_hits=hits,
-            hits=hits.copy(),
-            windows_per_edge=np.array([item.windows_per_edge for item in items] + [0.0]),
-            answers=np.array([item.answers for item in items] + [0.0]),
-            first_item=np.arange(rows),
-            marks=marks,
-            ranges=ranges,
-            steps=steps,
-            offsets=offsets,
-            first_bits=first_bits,
-            step_index=step_index,
-            gcds=gcds,
-            bits=horizon.words * 64 if horizon.instants is not None else horizon.length // horizon.unit,
-            all_ranges=all_ranges,
-        )
-        self._slab = slab
+        trees = np.zeros((rows, 9))
+        for row, item in enumerate(self.items):
+            rate = MICROSECONDS * len(item.progressions) / item.progressions[0].step
+            hits = common_bits(marks, row, row, horizon.words)
+            trees[row] = (rate, 0.0, rate, hits, hits, item.windows_per_edge, item.answers, 1.0, row)
+        self._slab = Slab(trees, items, marks, ranges, gcds, all_ranges)
         for row in range(rows - 1):
-            self._price(row, float(rates[row]))
-        return slab
+            self._price(row, float(trees[row, RATE]))
+        return self._slab
 
-    def _range_bits(self) -> tuple[Floats, np.ndarray[tuple[int, int], np.dtype[np.uint64]]]:
+    def _range_bits(self) -> tuple[Floats, Words]:
         rows = len(self.items) + 1
         if self.technique is Technique.PANES:
             return np.zeros(1), np.zeros((rows, 1), dtype=np.uint64)
@@ -302,5 +313,12 @@ class Loom:
         return np.array(every) / MICROSECONDS, bits
 
 
-_BY_ITEM = frozenset(("steps", "offsets", "first_bits", "step_index"))
-_FOR_ALL = frozenset(("gcds", "bits", "all_ranges"))
+def _bits(items: int) -> int:
+    """Length of the horizon: as long as memory and time allow, and short where all rates are exact anyway."""
+    return 1 << 12 if items <= FEW else min(_MOST_BITS, max(_FEWEST_BITS, _ALL_BITS // items))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Compiled code that lets go of the interpreter runs on all cores."""
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="weft-loom")

@@ -1,12 +1,43 @@
-"""No sharing: a tree for every item. Cheap to plan, dear to run where rows are many."""
+"""No sharing: a tree for every single query, also for those with equal edges. What 000 compares everything with.
+
+The only optimizer that takes queries apart which are one item for all others, so it works on windows, not on a loom.
+"""
 
 from __future__ import annotations
 
-from random import Random
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
-from weft.optimize.loom import Loom, Partition
+import numpy as np
+
+from weft.optimize.cost import CostModel
+from weft.optimize.items import Item
+from weft.optimize.omega import Technique, overlap
+from weft.plan.forest import Tree
+from weft.slicing.edge_rate import MICROSECONDS, Rate
 
 
-def no_share(loom: Loom, _: Random) -> Partition:
-    """Every item by itself."""
-    return [[index] for index in range(len(loom.items))]
+def no_share(
+    items: Sequence[Item], model: CostModel, technique: Technique, capacities: Sequence[float]
+) -> tuple[Tree, ...]:
+    """Every query by itself, dearest first to the node with the least to do."""
+    loads, speed = np.zeros(len(capacities)), np.array(capacities)
+    trees = []
+    for item, names, rate, per_edge, cost in sorted(_alone(items, model, technique), key=lambda one: -one[-1]):
+        for name in names:
+            node = int(np.argmin((loads + cost) / speed))
+            loads[node] += cost
+            trees.append(Tree((name,), item.progressions, rate, per_edge, cost, technique.label, node))
+    return tuple(trees)
+
+
+def _alone(
+    items: Sequence[Item], model: CostModel, technique: Technique
+) -> Iterator[tuple[Item, tuple[str, ...], Rate, float, float]]:
+    for item in items:
+        exact = Fraction(len(item.progressions), item.progressions[0].step)
+        rate = Rate(exact, exact)
+        for window, names in item.windows:
+            per_edge = overlap(technique, window.overlap, [window.range], float(exact))
+            cost = model.tree(rate.per_second, per_edge, MICROSECONDS / window.slide)
+            yield item, names, rate, per_edge, cost

@@ -35,6 +35,8 @@ class Technique(IntEnum):
     TWOSTACKS = 6
     DABA = 7
     B_INT = 8
+    TWOSTACKS_LITE = 9
+    DABA_LITE = 10
 
     @property
     def label(self) -> str:
@@ -110,16 +112,16 @@ def from_tally(technique: int, tally: tuple[int, float, float, float]) -> float:
     ranges, operations, _, longest = tally
     if ranges == 0:
         return 0.0
-    if technique == Technique.FLATFIT:
+    if technique in (Technique.FLATFIT, Technique.TWOSTACKS, Technique.TWOSTACKS_LITE):
         return 3.0 * ranges  # Eq. 7.5
     if technique == Technique.SLICKDEQUE_NONINV:  # Eq. 7.7
         return 2.0 - 2.0 / longest + ranges + harmonic(longest)
     if technique == Technique.PANES_INV:
         return 2.0 * ranges
-    if technique == Technique.TWOSTACKS:
-        return 3.0 * ranges
     if technique == Technique.DABA:
         return 5.0 * ranges
+    if technique == Technique.DABA_LITE:
+        return 4.0 * ranges
     if technique == Technique.B_INT:
         return B_INT * operations
     return operations

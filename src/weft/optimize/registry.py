@@ -11,7 +11,6 @@ from weft.optimize.incremental import incremental_weave_share
 from weft.optimize.insert_then_weave import insert_then_weave
 from weft.optimize.local_search import local_search, local_search_from_random
 from weft.optimize.loom import Loom, Partition
-from weft.optimize.no_share import no_share
 from weft.optimize.nodes.blind import by_random, by_round_robin
 from weft.optimize.nodes.inserted import inserted
 from weft.optimize.nodes.placement import Category, Placed
@@ -27,7 +26,6 @@ Optimizer = Callable[[Loom, Random], Partition]
 NodeOptimizer = Callable[[Loom, Sequence[float], Random], Placed]
 
 OPTIMIZERS: Mapping[str, Optimizer] = {
-    "no-share": no_share,
     "shared": shared,
     "random": random_groups,
     "insert-then-weave": insert_then_weave,
@@ -60,4 +58,4 @@ NODE_OPTIMIZERS: Mapping[str, NodeOptimizer] = {
 }
 """The thirteen of 004 Table 7: they decide on trees and nodes together."""
 
-NAMES = (*OPTIMIZERS, *NODE_OPTIMIZERS)
+NAMES = ("no-share", *OPTIMIZERS, *NODE_OPTIMIZERS)

@@ -69,6 +69,8 @@ class _Queue:
         self.floor = floor
         self.ages = count(len(loom.alive))
         self.age = np.arange(len(loom.alive))
+        # cheap trees save most, as a rule: met first, they spare a closer look at the others
+        self.cheapest_first = np.argsort(loom.costs, kind="stable")
         self.heap: list[Entry] = []
         self.partners: dict[int, list[Partner]] = {}
         self.more: dict[int, bool] = {}
@@ -113,7 +115,7 @@ class _Queue:
         return not self.loom.alive[slot] or bool(self.age[slot] != age)
 
     def _look_for_partners(self, slot: int) -> None:
-        older = np.flatnonzero(self.loom.alive & (self.age < self.age[slot]))
+        older = self.cheapest_first[(self.loom.alive & (self.age < self.age[slot]))[self.cheapest_first]]
         found = self.loom.best_partners(slot, older, self.floor, _PARTNERS)
         self.more[slot] = len(found) == _PARTNERS
         if found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from weft.plan.model import BoundQuery, Grouping, Plan
@@ -25,11 +25,21 @@ def equal_queries_become_one(plan: Plan) -> Plan:
 
 
 def group_by_keys(plan: Plan) -> Plan:
-    """Put queries over the same set of keys together, whatever order they name them in."""
-    groups: dict[frozenset[str], list[BoundQuery]] = {}
+    """Put queries over the same set of keys together, whatever order they name them in.
+
+    Those with an aggregate that Spark can only sort for stand apart, so that the others are hashed.
+    """
+    groups: dict[tuple[frozenset[str], bool], list[BoundQuery]] = {}
     for bound in plan.queries:
-        groups.setdefault(frozenset(key.canonical for key in bound.query.keys), []).append(bound)
+        hashed = all(call.hashed for call in bound.calls)
+        groups.setdefault((frozenset(key.canonical for key in bound.query.keys), hashed), []).append(bound)
     return replace(plan, groupings=tuple(_grouping(queries) for queries in groups.values()))
+
+
+def join(groupings: Sequence[Grouping]) -> Grouping:
+    """One grouping that serves the queries of several: by all their keys, cut at all their edges."""
+    joined = _grouping([query for grouping in groupings for query in grouping.queries])
+    return replace(joined, progressions=composite(joined.windows))
 
 
 def _grouping(queries: list[BoundQuery]) -> Grouping:

@@ -40,6 +40,11 @@ def digest(prefix: str, *texts: str) -> str:
     return f"{prefix}_{blake2b(chr(0).join(texts).encode(), digest_size=6).hexdigest()}"
 
 
+def key_column(key: Expression) -> str:
+    """The column of a group key."""
+    return digest("k", key.canonical)
+
+
 @dataclass(frozen=True, slots=True)
 class Predicate:
     """Which rows an aggregate sees: a WHERE, and perhaps a FILTER that is looked at only where the WHERE holds."""
@@ -77,6 +82,7 @@ class BoundCall:
     """An aggregate call with types: what to keep for it and what type comes out."""
 
     call: Call
+    types: tuple[pa.DataType, ...]
     recipe: Recipe
     result: pa.DataType
 
@@ -84,6 +90,11 @@ class BoundCall:
     def partials(self) -> tuple[Partial, ...]:
         """What it is computed from."""
         return tuple(Partial(measure, self.call.arguments) for measure in self.recipe.measures)
+
+    @property
+    def hashed(self) -> bool:
+        """Whether Spark aggregates all of it by hashing."""
+        return all(measure.hashed for measure in self.recipe.measures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +139,7 @@ class BoundQuery:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Queries over the same keys that are cut into the same slices: one grouping set of the shared aggregation."""
+    """Queries that share slices: one grouping set of the shared aggregation, by all the keys that they group by."""
 
     keys: tuple[Expression, ...]
     queries: tuple[BoundQuery, ...]
@@ -137,9 +148,20 @@ class Grouping:
     """Whether predicates stand inside the partials instead of splitting slices into shards."""
 
     @property
+    def hashed(self) -> bool:
+        """Whether Spark aggregates it by hashing, not by sorting."""
+        return all(call.hashed for query in self.queries for call in query.calls)
+
+    @property
     def key_columns(self) -> tuple[str, ...]:
         """The names of the key columns."""
-        return tuple(digest("k", key.canonical) for key in self.keys)
+        return tuple(key_column(key) for key in self.keys)
+
+    @property
+    def placing_columns(self) -> tuple[str, ...]:
+        """The columns of the keys that all its queries group by: slices that share them must meet in one bucket."""
+        shared = [key for key in self.keys if all(key in query.query.keys for query in self.queries)]
+        return tuple(key_column(key) for key in shared)
 
     @property
     def slice_column(self) -> str:

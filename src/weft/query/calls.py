@@ -9,6 +9,7 @@ from sqlglot import exp
 from weft.query import refusals
 from weft.query.functions import (
     GENERATORS,
+    MOVING_MOMENTS,
     NONDETERMINISTIC,
     NONDETERMINISTIC_WITHOUT_ARGUMENTS,
     SUPPORTED,
@@ -100,11 +101,13 @@ def refuse_unsupported(node: exp.Expr, source: Source) -> None:
         source.refuse(node, refusals.STAR)
     if isinstance(node, (exp.Distinct, exp.Order, exp.Limit, exp.HavingMax)):
         source.refuse(node, refusals.argument("this function"))
-    if isinstance(node, (exp.Filter, *_NULLS)) and _called(node) not in UNSUPPORTED_AGGREGATES:
-        source.refuse(node, refusals.FILTER_WITHOUT_AGGREGATE)
-    name = node.name.lower() if isinstance(node, exp.Anonymous) else _keyword_function(node)
+    if (moment := _moving_moment(node)) is not None:
+        source.refuse(node, refusals.nondeterministic(moment))
+    name = _called(node) or _keyword_function(node)
     if name and (refusal := _refusal(name, bool(node.expressions))):
         source.refuse(node, refusal)
+    if isinstance(node, (exp.Filter, *_NULLS)):
+        source.refuse(node, refusals.FILTER_WITHOUT_AGGREGATE)
 
 
 def holds_aggregate(node: exp.Expr) -> bool:
@@ -124,6 +127,14 @@ def _keyword_function(node: exp.Expr) -> str | None:
     if isinstance(node, exp.CurrentDate):
         return "current_date"
     return "current_timestamp" if isinstance(node, exp.CurrentTimestamp) else None
+
+
+def _moving_moment(node: exp.Expr) -> str | None:
+    """The word in ``DATE 'today'``, which Spark takes for the day of the run."""
+    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal):
+        return None
+    words = node.this.name.lower().split()
+    return words[0] if words and words[0] in MOVING_MOMENTS else None
 
 
 def _refusal(name: str, has_arguments: bool) -> Refusal | None:

@@ -1,4 +1,4 @@
-"""Spark's expression grammar on sqlglot, with the place of every operand, and the one statement that Weft runs.
+"""Spark's expression grammar on sqlglot, with the place of every operand.
 
 Three things differ from sqlglot's own Spark dialect:
 
@@ -6,63 +6,27 @@ Three things differ from sqlglot's own Spark dialect:
   dialects, while here the user's own words go to Spark);
 - operators bind as in Spark's grammar (SqlBaseParser.g4, ``booleanExpression`` and ``valueExpression``), as a
   placeholder must take the place of exactly what Spark sees as a sub-expression;
-- the statement is read strictly: a clause that is not known is refused where it stands.
+- what no query of ours can hold (sub-queries, OVER, parameters) is refused where it stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Concatenate, NoReturn, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError
 from sqlglot.parsers.spark import SparkParser
 
 from weft.errors import QueryError
 from weft.query import refusals
 from weft.query.refusals import Refusal
-from weft.query.spans import Span, note, place_of, span_of
+from weft.query.spans import Span, UnreadableError, note, place_of, span_of
+
+_WITH_UNIT = frozenset({"DATEADD", "DATE_ADD", "TIMESTAMPADD", "DATEDIFF", "DATE_DIFF", "TIMESTAMPDIFF"})
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One entry of the select list."""
-
-    expression: exp.Expr
-    alias: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Select:
-    """The parts of ``SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ...``, and where the clauses stand."""
-
-    items: tuple[Item, ...]
-    items_clause: Span
-    stream: tuple[str, ...]
-    alias: str | None
-    bracket: Span | None
-    """The inside of CQL's ``[WINDOW ... SLIDE ...]``."""
-    from_clause: Span
-    where: exp.Expr | None
-    group: tuple[exp.Expr, ...] | None
-    """None for GROUP BY ALL, empty without a GROUP BY."""
-    group_clause: Span | None
-    having: exp.Expr | None
-    having_clause: Span | None
-
-
-class UnreadableError(ParseError):
-    """sqlglot's complaint with the token it is about."""
-
-    def __init__(self, message: str, span: Span) -> None:
-        super().__init__(message)
-        self.message = message
-        self.span = span
 
 
 class UnaryPlus(exp.Unary):
@@ -70,11 +34,11 @@ class UnaryPlus(exp.Unary):
 
 
 def _spanned(
-    parse: Callable[Concatenate[Parser, P], exp.Expr | None],
-) -> Callable[Concatenate[Parser, P], exp.Expr | None]:
+    parse: Callable[Concatenate[ExpressionParser, P], exp.Expr | None],
+) -> Callable[Concatenate[ExpressionParser, P], exp.Expr | None]:
     """Let a method of the grammar note the stretch of text that it read."""
 
-    def parse_and_note(self: Parser, /, *args: P.args, **kwargs: P.kwargs) -> exp.Expr | None:
+    def parse_and_note(self: ExpressionParser, /, *args: P.args, **kwargs: P.kwargs) -> exp.Expr | None:
         first = self._index
         node = parse(self, *args, **kwargs)
         if node is not None and self._index > first:
@@ -84,8 +48,8 @@ def _spanned(
     return parse_and_note
 
 
-class Parser(SparkParser):
-    """sqlglot's expression parser, bent to Spark's grammar, below a strict reader of the statement."""
+class ExpressionParser(SparkParser):
+    """sqlglot's expression parser, bent to Spark's grammar."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     # Only what has a syntax of its own inside the parentheses.
@@ -130,128 +94,19 @@ class Parser(SparkParser):
         TokenType.PLUS: lambda self: self.expression(UnaryPlus(this=self._parse_unary())),
     }
 
-    # -- the statement -------------------------------------------------------------------------------------------
-
-    def read_select(self, tokens: Sequence[Token], text: str) -> Select:
-        """Read one SELECT of a file: ``tokens`` are its own, ``text`` is the whole file's."""
-        return self._read(Parser._read_select, tokens, text)
-
     def read_expression(self, tokens: Sequence[Token], text: str) -> exp.Expr:
         """Read one expression."""
-        return self._read(Parser._expression, tokens, text)
+        return self._read(self._expression, tokens, text)
 
-    def _read(self, parse: Callable[[Parser], T], tokens: Sequence[Token], text: str) -> T:
-        # sqlglot drives any method of its parser over a list of tokens, and checks that none is left over.
-        results = self._parse(cast("Callable[[Any], exp.Expr | None]", parse), list(tokens), text)
-        return cast("T", results[0])
-
-    def _read_select(self) -> Select:
-        start = self._curr.start if self._curr else 0
-        self._read_head()
-        items = tuple(self._separated(self._item))
-        items_clause = self._since(start)
-        if not self._match(TokenType.FROM):
-            self._refuse_here(self._unexpected_or(refusals.NO_FROM))
-        start = self._prev.start
-        stream, alias, bracket = self._stream()
-        from_clause = self._since(start)
-        where = self._expression() if self._match(TokenType.WHERE) else None
-        group, group_clause = self._clause(TokenType.GROUP_BY, self._group)
-        having, having_clause = self._clause(TokenType.HAVING, self._expression)
+    def _read(self, parse: Callable[[], T], tokens: Sequence[Token], text: str) -> T:
+        self.reset()
+        self.sql = text
+        self._chunks = [list(tokens)]
+        self._advance_chunk()
+        result = parse()
         if self._curr:
             self._refuse_here(self._unexpected_or(refusals.unexpected(self._curr.text)))
-        return Select(
-            items=items,
-            items_clause=items_clause,
-            stream=stream,
-            alias=alias,
-            bracket=bracket,
-            from_clause=from_clause,
-            where=where,
-            group=group if group_clause else (),
-            group_clause=group_clause,
-            having=having,
-            having_clause=having_clause,
-        )
-
-    def _clause(self, keyword: TokenType, parse: Callable[[], T]) -> tuple[T | None, Span | None]:
-        if not self._match(keyword):
-            return None, None
-        start = self._prev.start
-        return parse(), self._since(start)
-
-    def _at(self, *kinds: TokenType) -> bool:
-        return self._curr.token_type in kinds
-
-    def _since(self, start: int) -> Span:
-        return start, self._prev.end + 1
-
-    def _unexpected_or(self, refusal: Refusal) -> Refusal:
-        """Better words where the token begins a clause that is known."""
-        return refusals.clause(self._curr.text) or refusal
-
-    def _read_head(self) -> None:
-        if not self._match(TokenType.SELECT):
-            self._refuse_here(refusals.statement(self._curr.text))
-        if self._at(TokenType.HINT):
-            self._refuse_here(refusals.HINT)
-        if self._at(TokenType.DISTINCT):
-            self._refuse_here(refusals.SELECT_DISTINCT)
-        if self._at(TokenType.ALL) and self._next.token_type is not TokenType.DOT:
-            self._advance()
-
-    def _item(self) -> Item:
-        expression = self._expression()
-        named = bool(self._match(TokenType.ALIAS))
-        string = self._at(TokenType.STRING)
-        alias = None if string else self._parse_id_var(any_token=named, tokens=self.ALIAS_TOKENS)
-        if named and not alias:
-            self._refuse_here(refusals.missing("a name after AS"))
-        return Item(expression, alias.name if alias else None)
-
-    def _stream(self) -> tuple[tuple[str, ...], str | None, Span | None]:
-        if self._at(TokenType.L_PAREN, TokenType.VALUES, TokenType.LATERAL):
-            self._refuse_here(refusals.SUBQUERY)
-        parts = [self._name("the stream's name")]
-        while self._match(TokenType.DOT):
-            parts.append(self._name("the rest of the stream's name"))
-        bracket = self._bracket()
-        alias = self._stream_alias()
-        bracket = bracket or self._bracket()
-        if self._at(TokenType.L_PAREN):
-            self._refuse_here(refusals.TABLE_FUNCTION)
-        if self._at(TokenType.COMMA):
-            self._refuse_here(refusals.SEVERAL_TABLES)
-        return tuple(parts), alias, bracket
-
-    def _stream_alias(self) -> str | None:
-        if self._match(TokenType.ALIAS):
-            return self._name("the stream's alias")
-        if refusals.clause(self._curr.text) and self._curr.token_type is not TokenType.IDENTIFIER:
-            return None
-        alias = self._parse_id_var(any_token=False, tokens=self.TABLE_ALIAS_TOKENS)
-        return alias.name if alias else None
-
-    def _bracket(self) -> Span | None:
-        if not self._match(TokenType.L_BRACKET):
-            return None
-        start = self._prev.end + 1
-        while self._curr and self._curr.token_type is not TokenType.R_BRACKET:
-            self._advance()
-        if not self._match(TokenType.R_BRACKET):
-            self._refuse_here(refusals.missing("]"))
-        return start, self._prev.start
-
-    def _group(self) -> tuple[exp.Expr, ...] | None:
-        if self._at(TokenType.ALL) and self._next.token_type is not TokenType.DOT:
-            self._advance()
-            return None
-        return tuple(self._separated(self._group_item))
-
-    def _group_item(self) -> exp.Expr:
-        if refusal := refusals.grouping(self._curr.text):
-            self._refuse_here(refusal)
-        return self._expression()
+        return result
 
     def _expression(self) -> exp.Expr:
         expression = self._parse_disjunction()
@@ -259,20 +114,12 @@ class Parser(SparkParser):
             self._refuse_here(refusals.missing("an expression"))
         return expression
 
-    def _separated(self, parse: Callable[[], T]) -> list[T]:
-        """One or more, with commas between; unlike sqlglot's, none may be missing."""
-        found = [parse()]
-        while self._match(TokenType.COMMA):
-            found.append(parse())
-        return found
+    def _at(self, *kinds: TokenType) -> bool:
+        return self._curr.token_type in kinds
 
-    def _name(self, what: str) -> str:
-        identifier = self._parse_id_var(any_token=False)
-        if identifier is None:
-            self._refuse_here(refusals.missing(what))
-        return identifier.name
-
-    # -- refusals ------------------------------------------------------------------------------------------------
+    def _unexpected_or(self, refusal: Refusal) -> Refusal:
+        """Better words where the token begins a clause that is known."""
+        return refusals.clause(self._curr.text) or refusal
 
     def _refuse_here(self, refusal: Refusal) -> NoReturn:
         token = self._curr or self._prev
@@ -288,8 +135,6 @@ class Parser(SparkParser):
         token = token or self._curr or self._prev
         if message.startswith("Required keyword"):  # sqlglot's words for a node with a hole in it
             message = "Something is missing"
-        if message.startswith("Invalid expression"):
-            message = f"Did not expect {token.text}"
         raise UnreadableError(message, (token.start, token.end + 1) if token else (0, 1))
 
     def _parse_select(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
@@ -304,6 +149,8 @@ class Parser(SparkParser):
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
         """What may follow a function call; the windows of OVER are refused."""
+        if isinstance(this, exp.Anonymous):
+            _mark_unit(this)
         if self._curr.text.upper() == "WITHIN" and self._next.text.upper() == "GROUP":
             self._refuse_here(refusals.WITHIN_GROUP)
         if self._match_pair(TokenType.FILTER, TokenType.L_PAREN):
@@ -315,8 +162,6 @@ class Parser(SparkParser):
         if self._at(TokenType.OVER):
             self._refuse_here(refusals.OVER)
         return this
-
-    # -- expressions ---------------------------------------------------------------------------------------------
 
     @_spanned
     def _parse_disjunction(self) -> exp.Expr | None:
@@ -372,6 +217,16 @@ class Parser(SparkParser):
             self._refuse_here(refusals.missing("an expression"))
         return operand
 
+    def _parse_overlay(self) -> Any:
+        """``OVERLAY(a PLACING b FROM c)``, and the plain call with commas that sqlglot does not know."""
+        index = self._index
+        self._parse_bitwise()
+        placing = self._curr.text.upper() == "PLACING"
+        self._retreat(index)
+        if placing:
+            return super()._parse_overlay()
+        return self.expression(exp.Anonymous(this="overlay", expressions=self._parse_csv(self._parse_lambda)))
+
     @_spanned
     def _parse_unary(self) -> exp.Expr | None:
         return super()._parse_unary()
@@ -394,9 +249,17 @@ class Parser(SparkParser):
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         # sqlglot comes here after every step of a chain a.b[0].c: the place to note where the step ends.
+        if isinstance(this, exp.Column) and isinstance(this.this, exp.Identifier) and "start" not in this.this.meta:
+            this.this.update_positions(self._prev)  # sqlglot forgets it for t.true and t.null
         if this is not None and (place := _first_place(this)):
             note(this, (place[0], self._prev.end + 1))
         return super()._parse_bracket(this)
+
+
+def _mark_unit(call: exp.Anonymous) -> None:
+    """DAY in ``date_diff(DAY, a, b)`` is a keyword, though it looks like a column."""
+    if call.name.upper() in _WITH_UNIT and len(call.expressions) == 3 and isinstance(call.expressions[0], exp.Column):
+        call.expressions[0].replace(exp.var(call.expressions[0].name))
 
 
 def _first_place(node: exp.Expr) -> Span | None:
@@ -415,4 +278,4 @@ class WeftSpark(Spark):
             word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if token is not TokenType.WINDOW
         }
 
-    Parser = Parser
+    Parser = ExpressionParser

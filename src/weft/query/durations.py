@@ -59,19 +59,17 @@ def spark_duration(text: str) -> int:
     body = re.sub(r"^\s*interval\s+", "", text, flags=re.IGNORECASE)
     total = months = position = 0
     body = body.rstrip()
-    while position < len(body):
+    while position < len(body) or not position:
         term = _SPARK_TERM.match(body, position)
         if term is None or not _is_spark_number(term):
             raise ValueError(f"cannot read {text!r} as a duration")
         sign = -1 if term[1] == "-" else 1
         unit = term[4].lower()
-        if unit in _MONTHS:
+        if unit in _MONTHS and term[3] is None:
             months += sign * _MONTHS[unit] * int(term[2])
         else:
             total += sign * _microseconds(term[2], term[3], unit, _SPARK_UNITS)
         position = term.end()
-    if not position:
-        raise ValueError(f"cannot read {text!r} as a duration")
     if months:
         raise ValueError("months and years are not of one length")
     return _bounded(total)
@@ -87,7 +85,7 @@ def cql_duration(text: str) -> int:
     """
     total = position = 0
     body = text.rstrip()
-    while position < len(body):
+    while position < len(body) or not position:
         term = _CQL_TERM.match(body, position)
         if term is None:
             raise ValueError(f"cannot read {text.strip()!r} as a duration")

@@ -1,7 +1,7 @@
 """Which of Spark's functions aggregate, and which of those Weft can share.
 
-The sets are frozen from Spark 4.3 (``tests/query/test_functions_of_spark.py`` compares them with the Spark that is
-installed, and says what to change).
+The sets are frozen from Spark 4.3 (``tests/query/test_query_functions.py`` compares them with the Spark that is
+installed, so an upgrade says what is new).
 """
 
 from __future__ import annotations
@@ -97,6 +97,9 @@ NONDETERMINISTIC = _words(
 
 # Their value without an argument is the time of the run; with one they are plain functions.
 NONDETERMINISTIC_WITHOUT_ARGUMENTS = frozenset({"unix_timestamp", "to_unix_timestamp"})
+
+# What typed literals may hold instead of a date: DATE 'today'.
+MOVING_MOMENTS = frozenset({"now", "today", "tomorrow", "yesterday"})
 
 # Names that Spark reads as functions where no column has them.
 VOLATILE_NAMES = frozenset({"current_date", "current_timestamp", "current_time"})

@@ -9,9 +9,9 @@ from typing import NoReturn
 from sqlglot import exp
 
 from weft.query import calls, refusals
-from weft.query.dialect import Item, Select
 from weft.query.model import Expression
 from weft.query.scalars import Scalars
+from weft.query.selects import Item, Select
 from weft.query.spans import exact_span_of, without_parentheses
 from weft.query.windows import TimeWindow, read_bracket, read_window
 
@@ -88,9 +88,7 @@ def _by_alias(said: exp.Expr, select: Select, scalars: Scalars) -> Item | None:
     name = column.name.lower()
     for item in select.items:
         if item.alias is not None and item.alias.lower() == name:
-            # upper(symbol) AS symbol: the inner one can only be a column, so the stream has it.
-            inner = {part.name.lower() for part in item.expression.find_all(exp.Column)}
-            return None if name in inner else item
+            return item
     return None
 
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from weft.query import refusals
 from weft.query.functions import VOLATILE_NAMES
+from weft.query.selects import Select
 from weft.query.sources import Edit, Source
 from weft.query.spans import exact_span_of
 
@@ -16,16 +17,18 @@ from weft.query.spans import exact_span_of
 class Names:
     """The names of one stream.
 
-    ``columns`` is None where the stream is not known yet: then any name may be a column.
+    ``columns`` is None where the stream is not known yet: then any name may be a column, and those are that no alias
+    can stand for.
     """
 
-    def __init__(self, stream: tuple[str, ...], alias: str | None, columns: Collection[str] | None) -> None:
-        self.stream = ".".join(stream)
+    def __init__(self, select: Select, columns: Collection[str] | None) -> None:
+        self.stream = ".".join(select.stream)
         self.columns = None if columns is None else frozenset(column.lower() for column in columns)
-        parts = tuple(part.lower() for part in stream)
+        self._certain = _implied_columns(select) if self.columns is None else self.columns
+        parts = tuple(part.lower() for part in select.stream)
         # An alias hides the name, as in Spark.
+        self._qualifiers = [(select.alias.lower(),)] if select.alias else [parts[at:] for at in range(len(parts))]
         self._paths: dict[int, list[exp.Identifier]] = {}
-        self._qualifiers = [(alias.lower(),)] if alias else [parts[start:] for start in range(len(parts))]
 
     def path(self, column: exp.Column) -> list[exp.Identifier]:
         """The parts of a name after the stream's: a column, and fields inside it."""
@@ -44,9 +47,9 @@ class Names:
         return parts
 
     def certainly_has(self, column: exp.Column) -> bool:
-        """Whether the column is known to be the stream's: by its schema, or because the user says so."""
+        """Whether the column is known to be the stream's."""
         path = self.path(column)
-        return len(path) < len(column.parts) or (self.columns is not None and path[0].name.lower() in self.columns)
+        return len(path) < len(column.parts) or path[0].name.lower() in self._certain
 
     def means_window(self, node: exp.Expr) -> bool:
         """Whether a name refers to the window in GROUP BY."""
@@ -80,6 +83,23 @@ class Names:
         return self.columns is None or name in self.columns
 
 
+def _implied_columns(select: Select) -> frozenset[str]:
+    """The names that can only be columns: WHERE sees no alias, and an entry of the select list only those before it."""
+    implied: set[str] = set()
+    aliases: set[str] = set()
+    for item in select.items:
+        implied |= _first_names(item.expression) - aliases
+        if item.alias is not None:
+            aliases.add(item.alias.lower())
+    if select.where is not None:
+        implied |= _first_names(select.where)
+    return frozenset(implied - VOLATILE_NAMES - {"window"})
+
+
+def _first_names(node: exp.Expr) -> set[str]:
+    return {column.parts[0].name.lower() for column in node.find_all(exp.Column)}
+
+
 def quoted(name: str) -> str:
     """The identity of a name."""
-    return f"`{name.lower()}`"
+    return "`" + name.lower().replace("`", "``") + "`"

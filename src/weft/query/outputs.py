@@ -7,11 +7,11 @@ import re
 from sqlglot import exp
 
 from weft.query import calls, refusals
-from weft.query.dialect import Item
 from weft.query.grouping import Grouping
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Output, Part
 from weft.query.names import quoted
 from weft.query.scalars import Scalars
+from weft.query.selects import Item
 from weft.query.sources import Edit
 from weft.query.spans import exact_span_of, span_of, without_parentheses
 from weft.query.windows import read_window
@@ -42,7 +42,8 @@ class Rewriter:
     def output(self, item: Item) -> Output:
         """Rewrite the next entry of the select list; its alias is known to the entries after it."""
         node = without_parentheses(item.expression)
-        sql = self._source.sql(exact_span_of(node), self._edits(node, in_having=False))
+        edits = self._edits(node, in_having=False)
+        sql = self._source.sql(exact_span_of(node), edits)
         bare = _BARE.fullmatch(sql)
         if item.alias is not None:
             self._aliases.setdefault(item.alias.lower(), sql if bare else f"({sql})")
@@ -55,7 +56,8 @@ class Rewriter:
 
     def having(self, node: exp.Expr) -> str:
         """Rewrite the HAVING; it sees all aliases of the select list."""
-        return self._source.sql(exact_span_of(node), self._edits(node, in_having=True))
+        edits = self._edits(node, in_having=True)
+        return self._source.sql(exact_span_of(node), edits)
 
     def _edits(self, node: exp.Expr, *, in_having: bool) -> list[Edit]:
         if isinstance(node, exp.Column):
@@ -78,6 +80,8 @@ class Rewriter:
         return self._keys.get(self._scalars.canonical(node))
 
     def _column(self, column: exp.Column, in_having: bool) -> Edit:
+        if not isinstance(column.this, exp.Identifier):
+            self._source.refuse(column, refusals.STAR)
         path = self._names.path(column)
         start = exact_span_of(column)[0]
         for length in range(len(path), 0, -1):

@@ -12,10 +12,14 @@ class Refusal:
     message: str
     hint: str = ""
 
+    def about(self, name: str) -> Refusal:
+        """The same of the clause ``name``."""
+        return Refusal(self.message.format(name), self.hint)
+
 
 HINT = Refusal("optimizer hints are not supported", "remove the hint: Weft plans all queries together")
 SELECT_DISTINCT = Refusal(
-    "SELECT DISTINCT is not supported", "the groups of one window are distinct already: remove it"
+    "SELECT DISTINCT is not supported", "each key and window gives one row already: select them, and remove DISTINCT"
 )
 SUBQUERY = Refusal(
     "sub-queries are not supported",
@@ -40,6 +44,46 @@ NO_GROUP_BY = Refusal(
     "the query has no GROUP BY window(...)",
     "add one, for example GROUP BY window(ts, '10 minutes', '1 minute')",
 )
+
+DISTINCT_AGGREGATE = Refusal(
+    "DISTINCT inside an aggregate is not supported",
+    "distinct values cannot be merged from slices; run this query on Spark",
+)
+NULLS_FLAG = Refusal("the second argument has to be true or false", "write IGNORE NULLS, or true, to skip NULLs")
+QUALIFIED_FUNCTION = Refusal("qualified function names are not supported", "call the function by its plain name")
+FILTER_WITHOUT_AGGREGATE = Refusal(
+    "FILTER and IGNORE NULLS belong to aggregates only", "move the condition into WHERE, or into an aggregate's FILTER"
+)
+NESTED_AGGREGATE = Refusal(
+    "an aggregate inside an aggregate is not possible", "register the inner query, and aggregate its answers"
+)
+WINDOW_IN_AGGREGATE = Refusal(
+    "the window cannot stand inside an aggregate", "it is the same for all rows of a group: use it outside"
+)
+WINDOW_ARGUMENTS = Refusal(
+    "window takes a column and one to three durations",
+    "write window(ts, 'length'), window(ts, 'length', 'slide') or window(ts, 'length', 'slide', 'start')",
+)
+EVENT_TIME = Refusal(
+    "the first argument of window has to be the stream's event-time column", "name the column itself, no expression"
+)
+WINDOW_START = Refusal("the start of windows has to be shorter than their slide", "take it modulo the slide")
+NOT_A_DURATION = Refusal(
+    "a duration has to be a string or a whole number of microseconds", "write for example '10 minutes'"
+)
+BRACKET = Refusal("cannot read the window", "write for example [WINDOW 10 min SLIDE 2 min]")
+TWO_WINDOWS = Refusal(
+    "a query has one window, and this is another",
+    "register a query for each window; to select the window write window, window.start or window.end",
+)
+WINDOW_FIELD = Refusal("a window has the fields start and end only", "write window.start or window.end")
+DERIVED_WINDOW = Refusal(
+    "GROUP BY has a function of the window, but not the window itself", "add the window to GROUP BY"
+)
+WINDOW_IN_KEY = Refusal(
+    "a key cannot mix the window with columns", "group by the columns and the window apart, and combine them in SELECT"
+)
+TOO_DEEP = Refusal("the expression is nested too deeply", "split it over several queries or columns")
 
 _JOIN = Refusal("joins are not supported", "join first, and register the joined DataFrame as the stream")
 SEVERAL_TABLES = Refusal("several tables are not supported", _JOIN.hint)
@@ -81,21 +125,25 @@ _CLAUSES = {
 }
 
 
+_CLAUSE_NAMES = {
+    "ORDER": "ORDER BY",
+    "SORT": "SORT BY",
+    "CLUSTER": "CLUSTER BY",
+    "DISTRIBUTE": "DISTRIBUTE BY",
+    "WITH": "WITH ROLLUP or CUBE",
+    "GROUPING": "GROUPING SETS",
+}
+
+
 def clause(text: str) -> Refusal | None:
-    """The refusal of the clause that begins with the word ``text``, if it is one that is known."""
-    words = text.upper().split()
-    refusal = _CLAUSES.get(words[0]) if words else None
-    name = {"WITH": "WITH ROLLUP or CUBE", "GROUPING": "GROUPING SETS"}.get(words[0], " ".join(words)) if words else ""
-    if refusal and name in ("SORT", "CLUSTER", "DISTRIBUTE", "ORDER"):
-        name += " BY"
-    return Refusal(refusal.message.format(name), refusal.hint) if refusal else None
+    """The refusal of the clause that begins with ``text``, if it is one that is known."""
+    word = text.upper().partition(" ")[0]
+    return _CLAUSES[word].about(_CLAUSE_NAMES.get(word, word)) if word in _CLAUSES else None
 
 
 def grouping(text: str) -> Refusal | None:
     """The refusal of ROLLUP, CUBE and GROUPING SETS."""
-    name = text.upper()
-    known = name in ("ROLLUP", "CUBE", "GROUPING SETS")
-    return Refusal(_GROUPINGS.message.format(name), _GROUPINGS.hint) if known else None
+    return _GROUPINGS.about(text.upper()) if text.upper() in ("ROLLUP", "CUBE", "GROUPING SETS") else None
 
 
 def statement(text: str) -> Refusal:
@@ -121,58 +169,20 @@ def unexpected(text: str) -> Refusal:
     return Refusal(f"did not expect {text} here")
 
 
-DISTINCT_AGGREGATE = Refusal(
-    "DISTINCT inside an aggregate is not supported",
-    "distinct values cannot be merged from slices; run this query on Spark",
-)
-NULLS_FLAG = Refusal("the second argument has to be true or false", "write IGNORE NULLS, or true, to skip NULLs")
-QUALIFIED_FUNCTION = Refusal("qualified function names are not supported", "call the function by its plain name")
-FILTER_WITHOUT_AGGREGATE = Refusal(
-    "FILTER and IGNORE NULLS belong to aggregates only", "move the condition into WHERE, or into an aggregate's FILTER"
-)
-NESTED_AGGREGATE = Refusal(
-    "an aggregate inside an aggregate is not possible", "register the inner query, and aggregate its answers"
-)
-WINDOW_IN_AGGREGATE = Refusal(
-    "the window cannot stand inside an aggregate", "it is the same for all rows of a group: use it outside"
-)
-WINDOW_ARGUMENTS = Refusal(
-    "window takes a column and one to three durations",
-    "write window(ts, 'length'), window(ts, 'length', 'slide') or window(ts, 'length', 'slide', 'start')",
-)
-EVENT_TIME = Refusal(
-    "the first argument of window has to be the stream's event-time column", "name the column itself, no expression"
-)
-WINDOW_START = Refusal("the start of windows has to be shorter than their slide", "take it modulo the slide")
-NOT_A_DURATION = Refusal(
-    "a duration has to be a string or a whole number of microseconds", "write for example '10 minutes'"
-)
-BRACKET = Refusal("cannot read the window", "write for example [WINDOW 10 min SLIDE 2 min]")
-TWO_WINDOWS = Refusal(
-    "a query has one window, and this is another",
-    "register a query for each window; to select the window write window, window.start or window.end",
-)
-WINDOW_FIELD = Refusal("a window has the fields start and end only", "write window.start or window.end")
-DERIVED_WINDOW = Refusal(
-    "GROUP BY has a function of the window, but not the window itself", "add the window to GROUP BY"
-)
-WINDOW_IN_KEY = Refusal(
-    "a key cannot mix the window with columns", "group by the columns and the window apart, and combine them in SELECT"
-)
-
-
 def aggregate_in(where: str) -> Refusal:
     """An aggregate stands where rows are not grouped yet."""
     if where == "an aggregate":
         return NESTED_AGGREGATE
-    return Refusal(f"{where} cannot hold an aggregate", "put conditions on aggregates into HAVING")
+    hint = "put conditions on aggregates into HAVING" if where == "WHERE" else "use columns, and expressions of columns"
+    return Refusal(f"{where} cannot hold an aggregate", hint)
 
 
 def window_in(where: str) -> Refusal:
     """The window stands where rows are not grouped yet."""
     if where == "an aggregate":
         return WINDOW_IN_AGGREGATE
-    return Refusal(f"{where} cannot hold the window", "put conditions on the window into HAVING")
+    hint = "put conditions on the window into HAVING" if where == "WHERE" else "use columns, and expressions of columns"
+    return Refusal(f"{where} cannot hold the window", hint)
 
 
 def unsupported_aggregate(name: str) -> Refusal:
@@ -221,11 +231,6 @@ def argument_count(name: str, takes: str, given: int) -> Refusal:
     return Refusal(f"{name} takes {takes}, not {given}")
 
 
-def duration(why: str, hint: str) -> Refusal:
-    """A duration that cannot be read."""
-    return Refusal(why, hint)
-
-
 def not_positive(what: str) -> Refusal:
     """A window that has no length, or never moves."""
     return Refusal(f"the {what} of a window has to be positive")
@@ -239,7 +244,8 @@ def no_column(name: str, stream: str, close: str | None) -> Refusal:
 def not_grouped(text: str) -> Refusal:
     """A column outside of aggregates that is no key."""
     return Refusal(
-        f"{text} is neither in GROUP BY nor inside an aggregate", f"add it to GROUP BY, or aggregate it: max({text})"
+        f"{text} is neither in GROUP BY nor inside an aggregate",
+        f"add it to GROUP BY, or aggregate it: max({text}); a key's expression has to read as it does in GROUP BY",
     )
 
 
@@ -269,6 +275,3 @@ def duplicate(name: str) -> Refusal:
 def syntax(message: str) -> Refusal:
     """What the parser did not understand, in its words."""
     return Refusal(f"cannot read this: {message[:1].lower()}{message[1:]}")
-
-
-TOO_DEEP = Refusal("the expression is nested too deeply", "split it over several queries or columns")

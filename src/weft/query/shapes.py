@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from weft.query import calls
-from weft.query.dialect import Select
 from weft.query.model import Window
+from weft.query.selects import Select
 from weft.query.sources import Edit, Source
 from weft.query.spans import exact_span_of
 

@@ -7,22 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import Token, exp
 
 from weft.errors import QueryError
 from weft.query.refusals import Refusal
 from weft.query.spans import Span, place_of, span_of
-
-# Their letter case is data.
-_LITERALS = frozenset(
-    {
-        TokenType.STRING,
-        TokenType.RAW_STRING,
-        TokenType.HEX_STRING,
-        TokenType.NUMBER,
-        TokenType.IDENTIFIER,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +64,7 @@ class Source:
                 if word.lower() == "struct":
                     # Names become names of fields, which keep the case they were written in.
                     return self.sql(span, edits)
-                words.append(word if token.token_type in _LITERALS else word.lower())
+                words.append(word if _is_literal(word) else word.lower())
             position = edit.end if edit else token.end + 1
         return " ".join(word for word in words if word)
 
@@ -111,3 +100,8 @@ class Source:
         return QueryError(
             refusal.message, text=self.text, at=start, length=max(1, end - start), hint=refusal.hint or None
         )
+
+
+def _is_literal(word: str) -> bool:
+    """Whether a token's letter case is data: numbers, and whatever is quoted, with a prefix or without."""
+    return word[0].isdigit() or not {"'", '"', "`"}.isdisjoint(word)

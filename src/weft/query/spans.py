@@ -7,6 +7,7 @@ that it parses as an operand; what lies between is put together here.
 from __future__ import annotations
 
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 Span = tuple[int, int]
 """Half-open, in characters of the text that was registered."""
@@ -19,6 +20,15 @@ _INFIX = (
     *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift),
     *(exp.Add, exp.Sub, exp.DPipe, exp.Mul, exp.Div, exp.IntDiv, exp.Mod),
 )
+
+
+class UnreadableError(ParseError):
+    """The parser's complaint, with the place it is about."""
+
+    def __init__(self, message: str, span: Span) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
 
 
 def note(node: exp.Expr, span: Span) -> None:
@@ -40,9 +50,10 @@ def span_of(node: exp.Expr) -> Span | None:
 
 
 def exact_span_of(node: exp.Expr) -> Span:
-    """The same for a node that has to have one."""
+    """The same for a node that has to have one; those that lack it come of texts that Spark would refuse too."""
     span = span_of(node)
-    assert span is not None, f"no place noted for {node!r}"
+    if span is None:
+        raise UnreadableError("Not understood", place_of(node) or (0, 1))
     return span
 
 

@@ -7,13 +7,15 @@ from itertools import count
 
 from weft.errors import QueriesError, QueryError
 from weft.query import refusals
-from weft.query.dialect import Parser, UnreadableError, WeftSpark
+from weft.query.dialect import WeftSpark
 from weft.query.grouping import read_grouping
 from weft.query.model import WINDOW, Output, Part, Query
 from weft.query.names import Names
 from weft.query.outputs import Rewriter
 from weft.query.scalars import Scalars
+from weft.query.selects import SelectParser
 from weft.query.shapes import shape_of
+from weft.query.spans import UnreadableError
 from weft.query.statements import Statement, read_statement, split
 
 Columns = Collection[str] | Mapping[str, Collection[str]]
@@ -59,7 +61,7 @@ def parse_file(text: str, columns: Columns | None = None, taken: Collection[str]
     """
     errors: list[QueryError] = []
     queries: list[Query] = []
-    parser = Parser(dialect=WeftSpark())
+    parser = SelectParser(dialect=WeftSpark())
     for name, statement in _name(_statements(text, errors), taken, errors):
         try:
             queries.append(_parse(parser, name, statement, columns))
@@ -103,7 +105,7 @@ def _name(
         yield name, statement
 
 
-def _parse(parser: Parser, name: str, statement: Statement, columns: Columns | None) -> Query:
+def _parse(parser: SelectParser, name: str, statement: Statement, columns: Columns | None) -> Query:
     try:
         return _query(parser, name, statement, columns)
     except UnreadableError as error:
@@ -113,11 +115,11 @@ def _parse(parser: Parser, name: str, statement: Statement, columns: Columns | N
         statement.source.refuse((first.start, first.end + 1), refusals.TOO_DEEP)
 
 
-def _query(parser: Parser, name: str, statement: Statement, columns: Columns | None) -> Query:
+def _query(parser: SelectParser, name: str, statement: Statement, columns: Columns | None) -> Query:
     source = statement.source
     select = parser.read_select(statement.body, source.text)
     stream = ".".join(select.stream)
-    scalars = Scalars(source, Names(select.stream, select.alias, _columns_of(stream, columns)))
+    scalars = Scalars(source, Names(select, _columns_of(stream, columns)))
     grouping = read_grouping(select, scalars)
     rewriter = Rewriter(scalars, grouping)
     outputs = tuple(rewriter.output(item) for item in select.items)

@@ -11,6 +11,7 @@ from weft.query import refusals
 from weft.query.durations import cql_duration, spark_duration
 from weft.query.model import Window
 from weft.query.names import Names
+from weft.query.refusals import Refusal
 from weft.query.sources import Source
 from weft.query.spans import Span, span_of, without_parentheses
 
@@ -57,7 +58,7 @@ def read_bracket(span: Span, source: Source) -> TimeWindow:
         try:
             lengths.append(cql_duration(source.text[slice(*place)]))
         except ValueError as error:
-            source.refuse(place, refusals.duration(str(error), "write for example 10 min, 1 h or 30 s"))
+            source.refuse(place, Refusal(str(error), "write for example 10 min, 1 h or 30 s"))
     return TimeWindow(None, _window(lengths, spans, source))
 
 
@@ -83,7 +84,7 @@ def _microseconds(node: exp.Expr, source: Source) -> int:
     try:
         return spark_duration(literal)
     except ValueError as error:
-        source.refuse(node, refusals.duration(str(error), "write for example '10 minutes' or '1 hour 30 minutes'"))
+        source.refuse(node, Refusal(str(error), "write for example '10 minutes' or '1 hour 30 minutes'"))
 
 
 def _string(node: exp.Expr) -> str | None:

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Literal
 
 from weft.slicing.density import BUDGET, uncovered
-from weft.slicing.edges_bitmap import SHORT, EdgesBitmap
+from weft.slicing.edges_bitmap import SHORT, EdgesBitmap, unit_of
 from weft.slicing.f1 import f1
 from weft.slicing.progression import Progression, composite_slide, prune
 
@@ -85,7 +85,7 @@ def edge_rate(progressions: Iterable[Progression], method: Method = "auto", budg
     if method == "auto" and needed[0].step == needed[-1].step:
         return _exactly(Fraction(len(needed), needed[0].step))  # equal steps, different offsets: no common edge
     if method == "auto":
-        method = "bitmap" if composite_slide(needed) <= SHORT else "factored"
+        method = "bitmap" if composite_slide(needed) // unit_of(needed) <= SHORT else "factored"
     if method == "bitmap":
         return _exactly(EdgesBitmap.of(needed, **_limit(budget)).rate)
     if method == "f1":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 
 import numpy as np
 import numpy.typing as npt
@@ -25,26 +25,27 @@ class OverBudgetError(WeftError):
 
 @dataclass(frozen=True)
 class EdgesBitmap:
-    """Which instants of the composite slide are edges.
+    """Which instants of the composite slide are edges, one mark for every ``unit`` of time.
 
     Examples
     --------
     >>> one = EdgesBitmap.of([Progression(5), Progression(5, 2)])
-    >>> other = EdgesBitmap.of([Progression(3)])
+    >>> other = EdgesBitmap.of([Progression(3)], unit=1)
     >>> one.common(other), one.woven(other).rate
     (2, Fraction(3, 5))
     """
 
     marks: npt.NDArray[np.bool_]
+    unit: int
 
     @classmethod
-    def of(cls, progressions: Sequence[Progression], budget: int = CELLS) -> EdgesBitmap:
-        """Mark the edges of every progression."""
-        period = _affordable(composite_slide(progressions), budget)
-        marks = np.zeros(period, dtype=np.bool_)
+    def of(cls, progressions: Sequence[Progression], budget: int = CELLS, unit: int | None = None) -> EdgesBitmap:
+        """Mark the edges of every progression; bitmaps that are to be compared need the same unit."""
+        unit = unit or unit_of(progressions)
+        marks = np.zeros(_affordable(composite_slide(progressions) // unit, budget), dtype=np.bool_)
         for progression in progressions:
-            marks[progression.offset :: progression.step] = True
-        return cls(marks)
+            marks[progression.offset // unit :: progression.step // unit] = True
+        return cls(marks, unit)
 
     @property
     def edges(self) -> int:
@@ -54,7 +55,7 @@ class EdgesBitmap:
     @property
     def rate(self) -> Fraction:
         """Edges per microsecond."""
-        return Fraction(self.edges, self.marks.size)
+        return Fraction(self.edges, self.marks.size * self.unit)
 
     def common(self, other: EdgesBitmap, budget: int = CELLS) -> int:
         """Common edges in the composite slide of both, by probing: the one with fewer edges asks the other."""
@@ -67,9 +68,19 @@ class EdgesBitmap:
     def woven(self, other: EdgesBitmap, budget: int = CELLS) -> EdgesBitmap:
         """The edges of both."""
         period = _affordable(lcm(self.marks.size, other.marks.size), budget)
-        return EdgesBitmap(
-            np.tile(self.marks, period // self.marks.size) | np.tile(other.marks, period // other.marks.size)
-        )
+        mine, others = (np.tile(one.marks, period // one.marks.size) for one in (self, other))
+        return EdgesBitmap(mine | others, self.unit)
+
+
+def unit_of(progressions: Iterable[Progression]) -> int:
+    """The longest time that all edges are whole multiples of.
+
+    Examples
+    --------
+    >>> unit_of([Progression(9_000_000, 3_000_000), Progression(6_000_000)])
+    3000000
+    """
+    return gcd(*(number for progression in progressions for number in (progression.step, progression.offset)))
 
 
 def _affordable(period: int, budget: int) -> int:

@@ -290,11 +290,12 @@ def _bind_call(stream: Stream, query: Query, call: Call) -> BoundCall:
     for kind in types:
         if call.function in {"min", "max", "min_by", "max_by"}:
             _refuse_collation(query, kind, call.at, call.function)
+    arrow_types = tuple(arrow_type(kind) for kind in types)
     try:
-        made = recipe(call.function, [arrow_type(kind) for kind in types])
+        made = recipe(call.function, arrow_types)
     except UnsupportedAggregateError as error:
         raise QueryError(str(error), text=query.text, at=call.at - query.at, length=len(call.function)) from None
-    return BoundCall(call, made, arrow_type(stream._calls[call].dataType))
+    return BoundCall(call, arrow_types, made, arrow_type(stream._calls[call].dataType))
 
 
 def _explain_call(stream: Stream, query: Query, call: Call) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -18,6 +19,8 @@ from weft.spark.answers import Staged, computed
 from weft.spark.failures import data_error
 from weft.spark.files import Folder
 
+JOBS = 4
+"""Spark jobs at a time: planning one overlaps with running another."""
 OWNER = "__weft_query"
 """The column that tells whose rows these are, where one Spark job computes those of several queries."""
 
@@ -29,14 +32,12 @@ def deliver(staged: Staged, path: str, *, overwrite: bool, progress: Callable[[i
         raise WeftError(f"{path} is there already: give another folder, or allow it to be overwritten")
     building = Folder(f"{target.root.rstrip('/')}.writing-{uuid4().hex[:8]}")
     try:
-        done = 0
-        for names in templates(staged):
-            if not staged.bound[names[0]].query.direct:
-                compute(staged, names, building)
-            for name in names:
-                put_in_place(staged, name, building)
-            done += len(names)
-            progress(done, len(staged.bound))
+        with ThreadPoolExecutor(JOBS) as pool:
+            running = [pool.submit(finish, staged, names, building) for names in templates(staged)]
+            done = 0
+            for job in as_completed(running):
+                done += job.result()
+                progress(done, len(staged.bound))
         for name, original in staged.same_as.items():
             copy(staged, original, name, building)
         target.remove()
@@ -44,6 +45,15 @@ def deliver(staged: Staged, path: str, *, overwrite: bool, progress: Callable[[i
     except BaseException:
         building.remove()
         raise
+
+
+def finish(staged: Staged, names: list[str], building: Folder) -> int:
+    """Compute what is left to compute for queries of one template and put their files in place."""
+    if not staged.bound[names[0]].query.direct:
+        compute(staged, names, building)
+    for name in names:
+        put_in_place(staged, name, building)
+    return len(names)
 
 
 def templates(staged: Staged) -> list[list[str]]:

@@ -22,7 +22,7 @@ from weft.spark.bind import Bound, Stream, bind
 from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
 from weft.spark.rows import slices
-from weft.spark.sample import choose_sharding
+from weft.spark.sample import adapt
 from weft.spark.session import local_session
 from weft.spark.step import Outcome, StepResult, Totals, step
 
@@ -158,7 +158,7 @@ class Engine:
 
     def _plan(self, stream: Stream, queries: Sequence[BoundQuery]) -> Plan:
         plan = build(stream.name, stream.event_time, queries, self.technique)
-        return choose_sharding(plan, stream.rows)
+        return adapt(plan, stream.rows)
 
     def _run_stream(self, stream: Stream, queries: Sequence[BoundQuery], folder: Folder) -> tuple[Plan, StepResult]:
         """One step; queries that a data error stops are named and the step is run again without them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,8 +12,9 @@ from weft.algebra.lower import Answered, DataError
 from weft.algebra.measures import Array
 from weft.algebra.monoids import add_int
 from weft.evaluate.bulk import slide, slide_prefix
+from weft.plan.layout import layouts
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Predicate
-from weft.query.model import AGGREGATE, KEY, WINDOW, Output, Part, Window
+from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part, Window
 from weft.slicing.progression import contains, edges_of
 from weft.spark.panes import Answers, Panes, Passing, Slices, Stretch, windows_of
 
@@ -35,24 +36,35 @@ class Answer:
 def finals(plan: Plan, slices: pa.Table) -> Iterator[Answer]:
     """The answers of every query of ``plan`` from the slices of one bucket."""
     groups = np.asarray(slices.column(GROUPING).combine_chunks()) if len(slices) else np.empty(0, np.int64)
+    columns = layouts(plan)
     for number, grouping in enumerate(plan.groupings):
         chosen = np.flatnonzero(groups == number)
         if len(chosen):
-            own = slices if len(chosen) == len(slices) else slices.take(pa.array(chosen))
-            yield from grouping_finals(grouping, own)
+            names = columns[number].names(number, grouping)
+            own = slices.select(list(names)).rename_columns(list(names.values()))
+            yield from grouping_finals(grouping, own if len(chosen) == len(own) else own.take(pa.array(chosen)))
 
 
 def grouping_finals(grouping: Grouping, table: pa.Table) -> Iterator[Answer]:
-    """The answers of all queries over the same keys, those that share most next to each other."""
-    slices = Slices.of(grouping, table)
-    by_predicate: dict[Predicate, list[BoundQuery]] = {}
+    """The answers of all queries of a grouping, those that share most next to each other."""
+    by_keys: dict[frozenset[Expression], list[BoundQuery]] = {}
     for query in grouping.queries:
+        by_keys.setdefault(frozenset(query.query.keys), []).append(query)
+    for keys, queries in by_keys.items():
+        slices = Slices.of(grouping, table, sorted(keys, key=lambda key: key.canonical))
+        yield from sliced_finals(slices, queries)
+
+
+def sliced_finals(slices: Slices, queries: Sequence[BoundQuery]) -> Iterator[Answer]:
+    """The answers of queries over the same keys."""
+    by_predicate: dict[Predicate, list[BoundQuery]] = {}
+    for query in queries:
         by_predicate.setdefault(query.predicate, []).append(query)
-    for predicate, queries in by_predicate.items():
+    for predicate, some in by_predicate.items():
         passing = slices if predicate.everything else Passing.of(slices, predicate)
         if len(passing.keys):
             shared = Shared(slices, passing)
-            for query in sorted(queries, key=lambda query: (query.query.window.slide, query.query.window.range)):
+            for query in sorted(some, key=lambda query: (query.query.window.slide, query.query.window.range)):
                 yield shared.answer(query)
 
 
@@ -162,9 +174,7 @@ class Assembly:
         return pa.array(instants, pa.int64()).view(self.query.event_type)
 
     def _key(self, index: int) -> pa.Array:
-        grouping = self.slices.grouping
-        position = grouping.keys.index(self.query.query.keys[index])
-        values = self.slices.key_values[position]
+        values = self.slices.key_values[self.query.query.keys[index]]
         numbers = pa.array(self.answers.keys)
         if pa.types.is_string(values.type) and values.null_count == 0:
             return pa.DictionaryArray.from_arrays(numbers, values)

@@ -18,8 +18,8 @@ from weft.algebra.measures import Array, Decoded, flatten
 from weft.algebra.monoids import max_int
 from weft.evaluate.bulk import prefix, reduce_segments
 from weft.evaluate.columns import Columns
-from weft.plan.model import Grouping, Partial, Predicate
-from weft.query.model import Window
+from weft.plan.model import Grouping, Partial, Predicate, key_column
+from weft.query.model import Expression, Window
 
 
 class Stretch(Protocol):
@@ -43,23 +43,23 @@ class Slices:
 
     grouping: Grouping
     table: pa.Table
-    key_values: tuple[pa.Array, ...]
-    """The distinct keys of the bucket, one array a key column."""
+    key_values: dict[Expression, pa.Array]
+    """The distinct keys of the bucket, an array a key."""
     keys: Array
     starts: Array
     order: Array
     _decoded: dict[tuple[str, ...], Decoded] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, grouping: Grouping, table: pa.Table) -> Slices:
-        """Number the keys of ``table`` and sort its slices by key and time."""
-        columns = [flatten(table.column(name)) for name in grouping.key_columns]
+    def of(cls, grouping: Grouping, table: pa.Table, by: Sequence[Expression]) -> Slices:
+        """Number the keys ``by``, which may be some or all of the grouping's, and sort the slices by key and time."""
+        columns = [flatten(table.column(key_column(key))) for key in by]
         numbers, distinct = number_rows(columns, len(table))
         starts = np.asarray(flatten(table.column(grouping.slice_column)))
         # shards of a slice in a fixed order too, so that every run merges doubles and breaks ties alike
         shards = [np.asarray(flatten(table.column(name))) for name, _ in grouping.signatures]
         order = np.lexsort((*shards, starts, numbers))
-        values = tuple(column.take(pa.array(distinct)) for column in columns)
+        values = {key: column.take(pa.array(distinct)) for key, column in zip(by, columns, strict=True)}
         return cls(grouping, table, values, numbers[order], starts[order], order)
 
     def measure(self, partial: Partial, predicate: Predicate) -> Decoded:

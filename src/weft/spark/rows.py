@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType
 
-from weft.algebra.aggregates import ROWS as ROW_COUNT
-from weft.plan.model import Grouping, Partial, Plan, Predicate, batched, digest
+from weft.plan.layout import SLICE, Slot, Use, layout
+from weft.plan.model import BITS, Plan, Predicate, batched, digest, key_column
 from weft.query.model import Expression
 from weft.slicing.progression import Progression
 from weft.spark.finals import GROUPING
 
+WORD = "__weft_word_"
+"""Columns that hold all predicates, a bit each."""
 TIME = "__weft_time"
 """Event time in microseconds since the epoch."""
-MOST_GROUPING_COLUMNS = 64
-"""Spark's grouping id is a 64-bit number."""
+WANTED = "__weft_wanted_"
+"""Columns that tell whether any query of a grouping wants a row."""
 
 
 def slices(rows: DataFrame, plan: Plan) -> DataFrame:
     """One row a grouping, slice, key and shard, with every partial that some query asks for."""
-    return _aggregate(prepare(rows, plan), plan)
+    prepared = prepare(rows, plan)
+    hashed = [number for number, grouping in enumerate(plan.groupings) if grouping.hashed]
+    sorted_ = [number for number, grouping in enumerate(plan.groupings) if not grouping.hashed]
+    if not (hashed and sorted_):
+        return _aggregate(prepared, plan, hashed or sorted_)
+    # two aggregations, yet the source is read once
+    prepared = prepared.persist(StorageLevel.MEMORY_AND_DISK)
+    parts = [_aggregate(prepared, plan, numbers) for numbers in (hashed, sorted_)]
+    return parts[0].unionByName(parts[1], allowMissingColumns=True)
 
 
 def prepare(rows: DataFrame, plan: Plan) -> DataFrame:
@@ -52,13 +63,17 @@ def event_micros(rows: DataFrame, event_time: str) -> Column:
 
 
 def _predicates(rows: DataFrame, plan: Plan) -> DataFrame:
-    """A boolean column a predicate; rows that nobody wants are dropped."""
+    """Every predicate once, as a bit of a number: used often and written out, they make code too large to compile.
+
+    Rows that nobody wants are dropped.
+    """
     if not plan.predicates:
         return rows
-    marked = rows.select("*", *(predicate_column(predicate) for predicate in plan.predicates))
+    words = enumerate(batched(plan.predicates, BITS))
+    marked = rows.select("*", *(_bits(map(predicate_column, word)).alias(f"{WORD}{n}") for n, word in words))
     if any(grouping.wants_everything for grouping in plan.groupings):
         return marked
-    return marked.where(_any(predicate for predicate in plan.predicates if predicate.filter is None))
+    return marked.where(_any(plan, (predicate for predicate in plan.predicates if predicate.filter is None)))
 
 
 def predicate_column(predicate: Predicate) -> Column:
@@ -69,11 +84,20 @@ def predicate_column(predicate: Predicate) -> Column:
     return F.coalesce(where, F.lit(False)).alias(predicate.name)
 
 
-def _any(predicates: Iterable[Predicate]) -> Column:
-    condition = F.lit(False)
-    for predicate in sorted(set(predicates), key=lambda predicate: predicate.name):
-        condition = condition | F.col(predicate.name)
-    return condition
+def _test(plan: Plan, predicate: Predicate) -> Column:
+    """Whether a row satisfies the predicate, by its bit."""
+    word, bit = divmod(plan.predicates.index(predicate), BITS)
+    return F.col(f"{WORD}{word}").bitwiseAND(F.lit(1 << bit)) != F.lit(0)
+
+
+def _any(plan: Plan, predicates: Iterable[Predicate]) -> Column:
+    """Whether a row satisfies any of the predicates."""
+    masks: dict[int, int] = {}
+    for predicate in predicates:
+        word, bit = divmod(plan.predicates.index(predicate), BITS)
+        masks[word] = masks.get(word, 0) | 1 << bit
+    tests = [F.col(f"{WORD}{word}").bitwiseAND(F.lit(mask)) != F.lit(0) for word, mask in sorted(masks.items())]
+    return reduce(lambda left, right: left | right, tests)
 
 
 def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
@@ -81,15 +105,21 @@ def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
     columns: dict[str, Column] = {}
     for grouping in plan.groupings:
         for key, name in zip(grouping.keys, grouping.key_columns, strict=True):
-            columns[name] = _guarded(key, _askers_of_key(plan, key)).alias(name)
+            columns[name] = _guarded(plan, key, _askers_of_key(plan, key)).alias(name)
         columns[grouping.slice_column] = slice_start(F.col(TIME), grouping.progressions).alias(grouping.slice_column)
         for name, word in grouping.signatures:
-            columns[name] = _signature(word).alias(name)
+            columns[name] = _bits(_test(plan, predicate) for predicate in word).alias(name)
     for argument, askers in _askers_of_arguments(plan).items():
         name = argument_column(argument)
-        columns[name] = _guarded(argument, askers).alias(name)
-    kept = [predicate.name for predicate in plan.predicates if _is_conditional(plan, predicate)]
-    return rows.select(*columns.values(), *kept)
+        columns[name] = _guarded(plan, argument, askers).alias(name)
+    for predicate in plan.predicates:
+        if _is_conditional(plan, predicate):
+            columns[predicate.name] = _test(plan, predicate).alias(predicate.name)
+    for number, grouping in enumerate(plan.groupings):
+        if not grouping.wants_everything:
+            wanted = _any(plan, {query.predicate for query in grouping.queries})
+            columns[f"{WANTED}{number}"] = wanted.alias(f"{WANTED}{number}")
+    return rows.select(*columns.values())
 
 
 def _is_conditional(plan: Plan, predicate: Predicate) -> bool:
@@ -109,12 +139,12 @@ def _askers_of_arguments(plan: Plan) -> dict[Expression, set[Predicate]]:
     return askers
 
 
-def _guarded(expression: Expression, askers: set[Predicate]) -> Column:
+def _guarded(plan: Plan, expression: Expression, askers: set[Predicate]) -> Column:
     """The expression, evaluated only for rows that some asker lets through: others could raise errors for nobody."""
     value = F.expr(f"({expression.sql})")
     if expression.column is not None or any(asker.everything for asker in askers):
         return value
-    return F.when(_any(askers), value)
+    return F.when(_any(plan, askers), value)
 
 
 def argument_column(argument: Expression) -> str:
@@ -128,90 +158,63 @@ def slice_start(time: Column, progressions: Iterable[Progression]) -> Column:
     return edges[0] if len(edges) == 1 else F.greatest(*edges)
 
 
-def _signature(word: tuple[Predicate, ...]) -> Column:
-    bits = [F.when(F.col(predicate.name), F.lit(1 << bit)).otherwise(F.lit(0)) for bit, predicate in enumerate(word)]
-    signature = bits[0].cast("bigint")
-    for bit in bits[1:]:
-        signature = signature.bitwiseOR(bit.cast("bigint"))
-    return signature
+def _bits(conditions: Iterable[Column]) -> Column:
+    """Conditions as the bits of one BIGINT, from the lowest."""
+    zero = F.lit(0).cast("bigint")
+    bits = [
+        F.when(condition, F.lit(1 << bit).cast("bigint")).otherwise(zero) for bit, condition in enumerate(conditions)
+    ]
+    return reduce(Column.bitwiseOR, bits)
 
 
-def _aggregate(rows: DataFrame, plan: Plan) -> DataFrame:
-    """One aggregation for all groupings, each a grouping set, so that the source is read once."""
-    aggregates = partial_columns(plan)
-    numbered = list(enumerate(plan.groupings))
-    if len(numbered) == 1:
-        return rows.groupBy(*grouping_columns(plan.groupings[0])).agg(*aggregates).withColumn(GROUPING, F.lit(0))
-    names = {name for grouping in plan.groupings for name in grouping_columns(grouping)}
-    if len(names) <= MOST_GROUPING_COLUMNS:
-        return _grouping_sets(rows, {number: grouping_columns(grouping) for number, grouping in numbered}, aggregates)
-    parts = [_packed_sets(rows, dict(part), aggregates) for part in batched(numbered, MOST_GROUPING_COLUMNS)]
-    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+def _aggregate(rows: DataFrame, plan: Plan, numbers: Sequence[int]) -> DataFrame:
+    """One aggregation for several groupings, each a copy of the rows that it wants."""
+    columns = layout(plan, numbers)
+    copies = F.explode(F.array(*map(F.lit, numbers))) if len(numbers) > 1 else F.lit(numbers[0])
+    copied = rows.select("*", copies.alias(GROUPING))
+    wanted = {n: F.col(f"{WANTED}{n}") for n in numbers if not plan.groupings[n].wants_everything}
+    if wanted:
+        copied = copied.where(F.coalesce(by_grouping(wanted, numbers), F.lit(True)))
+    keys = {SLICE: by_grouping({n: F.col(plan.groupings[n].slice_column) for n in numbers}, numbers)}
+    for name, signatures in columns.signatures.items():
+        keys[name] = by_grouping({n: F.col(column) for n, column in signatures.items()}, numbers)
+    for name, used in columns.keys.items():
+        keys[name] = by_grouping({n: F.col(key_column(key)) for n, key in used.items()}, numbers)
+    arguments: dict[str, Column] = {}
+    aggregates = [_aggregate_of(slot, arguments, numbers) for slot in columns.slots]
+    named = [column.alias(name) for name, column in (keys | arguments).items()]
+    grouped = copied.select(GROUPING, *named).groupBy(GROUPING, *keys)
+    return grouped.agg(*(aggregates or [F.count(F.lit(1)).alias("rows")]))
 
 
-def _grouping_sets(rows: DataFrame, sets: dict[int, list[str]], aggregates: list[Column]) -> DataFrame:
-    columns = list(dict.fromkeys(name for names in sets.values() for name in names))
-    grouped = rows.groupingSets([[F.col(name) for name in names] for names in sets.values()], *map(F.col, columns))
-    number = F.create_map(
-        *(F.lit(part) for number, names in sets.items() for part in (grouping_id(columns, names), number))
-    )
-    sliced = grouped.agg(F.expr("grouping_id()").alias(GROUPING), *aggregates)
-    return sliced.withColumn(GROUPING, number[F.col(GROUPING)])
+def by_grouping(columns: dict[int, Column], numbers: Sequence[int]) -> Column:
+    """A column that depends on which grouping a copy of a row is for; NULL for groupings that do not use it."""
+    distinct = {str(column): column for column in columns.values()}
+    if len(distinct) == 1 and (len(columns) == len(numbers) or len(numbers) == 1):
+        return next(iter(distinct.values()))
+    (first, value), *others = columns.items()
+    choice = F.when(F.col(GROUPING) == F.lit(first), value)
+    for number, column in others:
+        choice = choice.when(F.col(GROUPING) == F.lit(number), column)
+    return choice
 
 
-def _packed_sets(rows: DataFrame, groupings: dict[int, Grouping], aggregates: list[Column]) -> DataFrame:
-    """Grouping sets over more columns than Spark has bits for: each set's columns packed into one struct."""
-    packs = {number: f"__weft_pack_{number}" for number in groupings}
-    structs = [F.struct(*grouping_columns(groupings[number])).alias(name) for number, name in packs.items()]
-    sliced = _grouping_sets(rows.select("*", *structs), {n: [name] for n, name in packs.items()}, aggregates)
-    unpacked: dict[str, list[Column]] = {}
-    for number, name in packs.items():
-        for column in grouping_columns(groupings[number]):
-            unpacked.setdefault(column, []).append(F.col(name)[column])
-    columns = [F.coalesce(*parts).alias(name) for name, parts in unpacked.items()]
-    return sliced.select("*", *columns).drop(*packs.values())
+def _aggregate_of(slot: Slot, arguments: dict[str, Column], numbers: Sequence[int]) -> Column:
+    """The slot as a Spark aggregate; what its arguments are for each grouping is added to ``arguments``."""
+    width = max(len(use.arguments) for use in slot.uses.values())
+    conditional = any(use.condition for use in slot.uses.values())
+    names = [f"{slot.name}_{position}" for position in range(max(width, conditional))]
+    for position, name in enumerate(names):
+        values = {number: _argument(use, position) for number, use in slot.uses.items()}
+        arguments[name] = by_grouping(values, numbers)
+    template = "count({0})" if names and not width else slot.template
+    return F.expr(template.format(*names)).alias(slot.name)
 
 
-def grouping_columns(grouping: Grouping) -> list[str]:
-    """What rows of one grouping are grouped by."""
-    return [grouping.slice_column, *(name for name, _ in grouping.signatures), *grouping.key_columns]
-
-
-def grouping_id(columns: list[str], present: list[str]) -> int:
-    """What Spark's ``grouping_id()`` is for a grouping set: a bit a column, set where the column is left out.
-
-    Examples
-    --------
-    >>> grouping_id(["a", "b", "c"], ["a", "c"])
-    2
-    """
-    bits = 0
-    for name in columns:
-        bits = bits << 1 | (name not in present)
-    return bits
-
-
-def partial_columns(plan: Plan) -> list[Column]:
-    """Every distinct partial as a Spark aggregate, and what conditional groupings need beside them."""
-    columns: dict[str, Column] = {}
-    for grouping in plan.groupings:
-        for query in grouping.queries:
-            conditional = grouping.conditional and not query.predicate.everything
-            if conditional:
-                columns[query.predicate.name] = F.count_if(query.predicate.name).alias(query.predicate.name)
-            for call in query.calls:
-                predicate = query.predicate_of(call)
-                condition = predicate if grouping.conditional and not predicate.everything else None
-                for partial in call.partials:
-                    _add_partial(columns, partial, condition)
-    return list(columns.values()) or [F.count(F.lit(1)).alias(Partial(ROW_COUNT, ()).columns()[0])]
-
-
-def _add_partial(columns: dict[str, Column], partial: Partial, condition: Predicate | None) -> None:
-    arguments = [argument_column(argument) for argument in partial.arguments]
-    for name, template in zip(partial.columns(condition), partial.measure.columns, strict=True):
-        text = template.format(*arguments) + (f" FILTER (WHERE {condition.name})" if condition else "")
-        columns.setdefault(name, F.expr(text).alias(name))
+def _argument(use: Use, position: int) -> Column:
+    """One argument; NULL, which every aggregate ignores, where the condition of a conditional partial fails."""
+    value = F.col(argument_column(use.arguments[position])) if use.arguments else F.lit(1)
+    return value if use.condition is None else F.when(F.col(use.condition.name), value)
 
 
 def _quoted(name: str) -> str:

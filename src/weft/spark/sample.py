@@ -1,47 +1,129 @@
-"""Shards or conditional partials: decided on a sample of the rows."""
+"""What only the data can tell: which groupings to join, and whether predicates make shards or conditional partials.
+
+A sample of the rows is looked at through hashes: how many distinct slices a grouping would have among them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from weft.algebra.measures import Array
+from weft.plan.build import join
 from weft.plan.model import Grouping, Plan
-from weft.spark.rows import grouping_columns, prepare
+from weft.spark.rows import prepare
 
 SAMPLE_ROWS = 20_000
 FEW_PREDICATES = 4
-"""So few predicates make at most 16 shards: no sample needed."""
+"""So few predicates make at most 16 shards a slice: no sample needed."""
+OWN_SIGNATURE = 0.5
+"""From so many shards a row on, nearly every row is its own shard, and conditional partials take over."""
+ROW_COST = 0.2
+"""What a row costs in one more grouping set, as a share of what a slice costs (measured, docs/decisions/0002)."""
+SMALL = 0.3
+"""Groupings with at most so many slices a row are small: joined, they may end in one bucket."""
 
 
-def choose_sharding(plan: Plan, rows: DataFrame) -> Plan:
-    """Where predicates would split slices into so many shards that nothing is shared, put them into the partials.
+@dataclass(frozen=True)
+class Sampled:
+    """One grouping's slices, shards and keys of the sampled rows, as numbers that are equal where those are."""
+
+    grouping: Grouping
+    starts: Array
+    shards: Array
+    keys: Array
+
+    @property
+    def slices(self) -> int:
+        """How many distinct slices and keys the sample holds."""
+        return count_rows(self.starts, self.keys)
+
+    @property
+    def pieces(self) -> int:
+        """The same, split into shards."""
+        return count_rows(self.starts, self.keys, self.shards)
+
+
+def count_rows(*columns: Array) -> int:
+    """How many distinct rows some columns of numbers have.
+
+    Examples
+    --------
+    >>> count_rows(np.array([1, 1, 2]), np.array([5, 5, 5]))
+    2
+    """
+    return len(np.unique(np.column_stack(columns), axis=0)) if len(columns[0]) else 0
+
+
+def adapt(plan: Plan, rows: DataFrame) -> Plan:
+    """Fit the plan to the data, as far as a sample shows it."""
+    if len(plan.groupings) == 1 and len(plan.predicates) <= FEW_PREDICATES:
+        return plan
+    sample = look(plan, rows)
+    joined = [one for hashed in (True, False) for one in join_small([s for s in sample if s.grouping.hashed is hashed])]
+    return replace(plan, groupings=tuple(choose_sharding(one) for one in joined))
+
+
+def look(plan: Plan, rows: DataFrame) -> list[Sampled]:
+    """The sample, grouping by grouping."""
+    columns = []
+    for number, grouping in enumerate(plan.groupings):
+        shards = [name for name, _ in grouping.signatures]
+        columns += [
+            F.col(grouping.slice_column).alias(f"starts{number}"),
+            F.xxhash64(F.lit(0), *shards).alias(f"shards{number}"),
+            F.xxhash64(F.lit(0), *grouping.key_columns).alias(f"keys{number}"),
+        ]
+    found = prepare(rows.limit(SAMPLE_ROWS), plan).select(*columns).toArrow()
+    arrays = [np.asarray(found.column(name).combine_chunks()) for name in found.column_names]
+    parts = [arrays[at : at + 3] for at in range(0, len(arrays), 3)]
+    return [Sampled(grouping, *part) for grouping, part in zip(plan.groupings, parts, strict=True)]
+
+
+def join_small(sample: Sequence[Sampled]) -> list[Sampled]:
+    """Join groupings with few slices into one over all their keys, where a copy of every row costs more than that.
+
+    Each grouping of an aggregation is a copy of every row. Queries by venue, by side and by nothing can all be
+    answered from slices by venue and side.
+    """
+    rows = max((len(one.starts) for one in sample), default=0)
+    small = [one for one in sample if one.pieces <= SMALL * rows]
+    if len(small) < 2:
+        return list(sample)
+    grouping = join([one.grouping for one in small])
+    together = Sampled(
+        grouping,
+        np.maximum.reduce([one.starts for one in small]),
+        mixed([one.shards for one in small]),
+        mixed([one.keys for one in small]),
+    )
+    saved = ROW_COST * rows * (len(small) - 1)
+    if together.pieces > min(SMALL * rows, sum(one.pieces for one in small) + saved):
+        return list(sample)
+    return [one for one in sample if one not in small] + [together]
+
+
+def mixed(columns: Sequence[Array]) -> Array:
+    """One number for each distinct row of several columns."""
+    return np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def choose_sharding(sampled: Sampled) -> Grouping:
+    """Put predicates into the partials where they would make nearly every row a shard of its own.
 
     Shards cost rows: every combination of predicates that occurs in a slice is one. Conditional partials cost columns:
-    every predicate has its own. The sample's shards a slice say which is less.
+    every predicate has its own.
     """
-    doubtful = [grouping for grouping in plan.groupings if len(grouping.predicates) > FEW_PREDICATES]
-    if not doubtful:
-        return plan
-    prepared = prepare(rows.limit(SAMPLE_ROWS), plan)
-    counts = [
-        F.count_distinct(F.struct(*_columns(grouping, shards))) for grouping in doubtful for shards in (True, False)
-    ]
-    found = prepared.agg(*(count.alias(f"c{i}") for i, count in enumerate(counts))).collect()[0]
-    conditional = set()
-    for number, grouping in enumerate(doubtful):
-        shards, slices = found[2 * number], found[2 * number + 1]
-        if slices and shards * columns_of(grouping) > slices * columns_of(replace(grouping, conditional=True)):
-            conditional.add(grouping)
-    groupings = (replace(grouping, conditional=grouping in conditional) for grouping in plan.groupings)
-    return replace(plan, groupings=tuple(groupings))
-
-
-def _columns(grouping: Grouping, shards: bool) -> list[str]:
-    names = grouping_columns(grouping)
-    signatures = {name for name, _ in grouping.signatures}
-    return [name for name in names if shards or name not in signatures]
+    grouping = sampled.grouping
+    if len(grouping.predicates) <= FEW_PREDICATES or sampled.pieces <= OWN_SIGNATURE * len(sampled.starts):
+        return grouping
+    conditional = replace(grouping, conditional=True)
+    cheaper = sampled.slices * columns_of(conditional) < sampled.pieces * columns_of(grouping)
+    return conditional if cheaper else grouping
 
 
 def columns_of(grouping: Grouping) -> int:

@@ -33,6 +33,8 @@ def local_session(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": memory,
+        # the code that Spark makes for many aggregates is longer than Java compiles by default
+        "spark.driver.extraJavaOptions": "-XX:-DontCompileHugeMethods",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.driver.host": "127.0.0.1",

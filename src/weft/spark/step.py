@@ -12,17 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.measures import Array
+from weft.plan.layout import layouts
 from weft.plan.model import Plan
 from weft.spark.files import Folder
 from weft.spark.finals import GROUPING, Answer, finals
-from weft.spark.rows import grouping_columns, slices
+from weft.spark.rows import slices
 
 BUCKET = "__weft_bucket"
-BATCH_ROWS = 200_000
+SETTINGS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    # the small fast map before the real one pays for few groups only; slices are many
+    "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
+    # wide aggregations are compiled too
+    "spark.sql.codegen.maxFields": "2000",
+}
 SUMMARY = "query string, file string, rows bigint, first bigint, windows binary, failure string, slices bigint"
 
 
@@ -71,11 +78,8 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         read, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
     )
     cut = slices(observed, plan)
-    names = list(dict.fromkeys(name for grouping in plan.groupings for name in grouping_columns(grouping)))
-    keys = [name for name in names if name.startswith("k_")]
-    bucket = F.pmod(F.hash(F.col(GROUPING), *keys), F.lit(buckets)).alias(BUCKET)
-    placed = cut.select("*", bucket).repartitionById(buckets, F.col(BUCKET))
-    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS)}):
+    placed = cut.select("*", bucket_column(plan, buckets)).repartitionById(buckets, F.col(BUCKET))
+    with settings(spark, SETTINGS):
         summary = placed.mapInArrow(bucket_task(plan, folder), SUMMARY).toArrow()
     counted = read.get
     totals = Totals(
@@ -86,6 +90,17 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         seconds=time.perf_counter() - started,
     )
     return StepResult(gather(plan, summary), totals)
+
+
+def bucket_column(plan: Plan, buckets: int) -> Column:
+    """Which bucket a slice belongs to: by the keys that all queries of its grouping have."""
+    bucket = F.lit(None).cast("int")
+    columns = layouts(plan)
+    for number, grouping in enumerate(plan.groupings):
+        own = {name: slot for slot, name in columns[number].names(number, grouping).items()}
+        hashed = F.pmod(F.hash(F.lit(number), *(own[name] for name in grouping.placing_columns)), F.lit(buckets))
+        bucket = F.when(F.col(GROUPING) == number, hashed).otherwise(bucket)
+    return bucket.alias(BUCKET)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ CARD = Card(
     order="in order, any associative operation",
     amortized="3",
     worst="n",
-    multi_query="at most 3 a range, 3n for all ranges 1..n",
+    multi_query="at most 3 a range; n - 1 for all ranges 1..n (004 bounds it by 3n)",
     space="2n, and a stack of at most n/2 with more than one range",
     origin="Shein, Chrysanthis, Labrinidis: FlatFIT. SSDBM 2017; 004 chapter 3",
 )

@@ -26,7 +26,7 @@ CARD = Card(
     order="in order, any associative operation",
     amortized="3",
     worst="n",
-    multi_query="less than 3 a range, 3n/2 for all ranges 1..n (nested flips; not in 004)",
+    multi_query="less than 3 a range, n + 2 for all ranges 1..n (nested flips; not in 004)",
     space="2n, and one partial a range",
     origin="adamax 2011; Tangwongsan, Hirzel, Schneider: Low-latency sliding-window aggregation. DEBS 2017",
 )

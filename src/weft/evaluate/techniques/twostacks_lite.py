@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from weft.algebra.monoid import Monoid
-from weft.evaluate.columns import empty_columns, identity_of, load, store
+from weft.evaluate.columns import Columns, empty_columns, identity_of, load, store
 from weft.evaluate.compile import identity
-from weft.evaluate.operations import combine
+from weft.evaluate.operations import combine, end_slide
 from weft.evaluate.technique import Card, Memory, State, Technique
 from weft.evaluate.techniques.rings import START, slots_for
 
@@ -37,7 +37,7 @@ def push(memory: Memory, state: State, partial: Any, tally: np.ndarray) -> State
     ring = memory[0]
     oldest, position, flipped, back = state
     store(ring, position & (len(ring[0]) - 1), partial)
-    return oldest, position + 1, flipped, combine(tally, back, partial) if position > flipped else partial
+    return oldest, position + 1, flipped, combine(tally, back, partial)
 
 
 def flip(memory: Memory, start: int, end: int, tally: np.ndarray) -> None:
@@ -62,11 +62,41 @@ def evict(memory: Memory, state: State, tally: np.ndarray) -> State:
 def query(memory: Memory, state: State, tally: np.ndarray) -> Any:
     """The front's top merged with the back's total."""
     ring = memory[0]
-    oldest, position, flipped, back = state
+    oldest, _, flipped, back = state
     if oldest == flipped:
-        return back if position > flipped else identity
-    front = load(ring, oldest & (len(ring[0]) - 1))
-    return combine(tally, front, back) if position > flipped else front
+        return back
+    return combine(tally, load(ring, oldest & (len(ring[0]) - 1)), back)
+
+
+def slide_range(
+    memory: Memory, state: State, values: Columns, size: int, out: Columns, at: int, step: int, tally: np.ndarray
+) -> State:
+    """The driver's loop for one range, in runs: as long as the front lasts, nothing has to be asked for each item."""
+    ring = memory[0]
+    mask = len(ring[0]) - 1
+    count = len(values[0])
+    oldest, position, flipped, back = state
+    index = 0
+    while index < count:
+        run = min(flipped - oldest - 1, count - index) if position - oldest == size else 0
+        for _ in range(run):
+            partial = load(values, index)
+            store(ring, position & mask, partial)
+            back = combine(tally, back, partial)
+            oldest, position = oldest + 1, position + 1
+            store(out, at + index * step, combine(tally, load(ring, oldest & mask), back))
+            end_slide(tally)
+            index += 1
+        if index < count:
+            state = (oldest, position, flipped, back)
+            if position - oldest == size:
+                state = evict(memory, state, tally)
+            state = push(memory, state, load(values, index), tally)
+            store(out, at + index * step, query(memory, state, tally))
+            end_slide(tally)
+            oldest, position, flipped, back = state
+            index += 1
+    return oldest, position, flipped, back
 
 
 TWOSTACKS_LITE = Technique(
@@ -76,5 +106,6 @@ TWOSTACKS_LITE = Technique(
     push=push,
     evict=evict,
     query=query,
+    one_range=slide_range,
     parts=(flip,),
 )

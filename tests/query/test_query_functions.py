@@ -1,0 +1,50 @@
+"""The frozen lists of functions against the Spark that is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from weft.query.functions import GENERATORS, NONDETERMINISTIC, SUPPORTED, UNSUPPORTED_AGGREGATES, WINDOW_FUNCTIONS
+
+# In Spark an expression is one of these if its value is another at each call or each run.
+VOLATILE_TRAITS = ["Nondeterministic", "ExpressionWithRandomSeed", "CurrentTimestampLike"]
+
+
+@pytest.fixture(scope="module")
+def functions(spark: Any) -> dict[str, Any]:
+    """What Spark's registry says of each of its functions."""
+    registry = spark._jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.expressions()
+    names = [name for (name,) in spark.sql("SHOW SYSTEM FUNCTIONS").collect()]
+    return {name: registry.get(name).get()._1() for name in names if registry.contains(name)}
+
+
+@pytest.fixture(scope="module")
+def groups(functions: dict[str, Any]) -> dict[str, set[str]]:
+    """The names of Spark's functions by their group."""
+    found: dict[str, set[str]] = {}
+    for name, info in functions.items():
+        found.setdefault(info.getGroup(), set()).add(name)
+    return found
+
+
+def test_every_aggregate_of_spark_is_known(groups: dict[str, set[str]]) -> None:
+    assert SUPPORTED.keys() | UNSUPPORTED_AGGREGATES >= groups["agg_funcs"]
+    assert not SUPPORTED.keys() & UNSUPPORTED_AGGREGATES
+
+
+def test_every_window_function_and_generator_of_spark_is_known(groups: dict[str, set[str]]) -> None:
+    assert groups["window_funcs"] <= WINDOW_FUNCTIONS
+    assert groups["generator_funcs"] <= GENERATORS
+
+
+def test_every_volatile_function_of_spark_is_known(spark: Any, functions: dict[str, Any]) -> None:
+    by_name = spark._jvm.java.lang.Class.forName
+    traits = [by_name(f"org.apache.spark.sql.catalyst.expressions.{trait}") for trait in VOLATILE_TRAITS]
+    volatile = set()
+    for name, info in functions.items():
+        expression = by_name(info.getClassName())
+        if any(trait.isAssignableFrom(expression) for trait in traits):
+            volatile.add(name)
+    assert {"rand", "uuid", "now"} <= volatile <= NONDETERMINISTIC
