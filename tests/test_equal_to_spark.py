@@ -276,23 +276,13 @@ def test_nan_equals_nan_and_minus_zero_equals_zero_in_keys(spark: Any, kind: str
     assert len(found.rows) == 6 and sum(row[0] is NAN for row in found.rows) == 1
 
 
-def test_collated_keys_are_grouped_as_the_collation_says(spark: Any) -> None:
-    words = ["apple", "APPLE", "Pear", "pear", "fig"]
-    case = Case(spark, stream("ts timestamp, k string, x int", [(i * SECOND, words[i % 5], i) for i in range(60)]))
-    frame = case.stream.frame(spark).selectExpr("ts", "k COLLATE UTF8_LCASE AS k", "x")
+def test_collated_keys_are_refused_with_the_way_out(spark: Any) -> None:
+    case = Case(spark, stream("ts timestamp, k string, x int", [(SECOND, "apple", 1)]))
     engine = weft.Engine(spark)
-    engine.stream("s", frame, event_time="ts")
-    engine.sql(f"-- name: q\nSELECT window, k, sum(x), count(*) FROM s GROUP BY {WINDOW}, k")
-    ours = engine.run()["q"]
-    frame.createOrReplaceTempView("s")
-    theirs = spark.sql(f"SELECT window, k, sum(x), count(*) FROM s GROUP BY {WINDOW}, k")
-    assert ours.schema == theirs.schema
-
-    def folded(rows: Rows) -> list[Any]:
-        """Which spelling stands for a group depends on the order of rows, in Spark too."""
-        return sorted((window, key.lower(), *values) for window, key, *values in rows.rows)
-
-    assert folded(Rows.of(ours)) == folded(Rows.of(theirs))
+    engine.stream("s", case.stream.frame(spark).selectExpr("ts", "k COLLATE UTF8_LCASE AS k", "x"), event_time="ts")
+    with pytest.raises(weft.QueriesError, match="UTF8_LCASE") as refused:
+        engine.sql(f"SELECT window, k, sum(x) FROM s GROUP BY {WINDOW}, k")
+    assert "collate(..., 'UTF8_BINARY')" in str(refused.value)
 
 
 def test_one_key_with_nearly_all_rows_is_answered_like_the_others(spark: Any) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from weft.query.functions import GENERATORS, NONDETERMINISTIC, SUPPORTED, UNSUPPORTED_AGGREGATES, WINDOW_FUNCTIONS
 
-# In Spark an expression is one of these if its value is another at each call or each run.
-VOLATILE_TRAITS = ["Nondeterministic", "ExpressionWithRandomSeed", "CurrentTimestampLike"]
+# In Spark an expression is one of these if its value is another at each call.
+VOLATILE_TRAITS = ["Nondeterministic", "ExpressionWithRandomSeed"]
 
 
 @pytest.fixture(scope="module")
@@ -47,4 +47,4 @@ def test_every_volatile_function_of_spark_is_known(spark: Any, functions: dict[s
         expression = by_name(info.getClassName())
         if any(trait.isAssignableFrom(expression) for trait in traits):
             volatile.add(name)
-    assert {"rand", "uuid", "now"} <= volatile <= NONDETERMINISTIC
+    assert {"rand", "uuid"} <= volatile <= NONDETERMINISTIC

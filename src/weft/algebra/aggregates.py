@@ -133,8 +133,8 @@ def _moments(order: int, lowering: Lowering) -> Callable[[Types], Recipe]:
 
 JOINT_COLUMNS = (
     "regr_count({1}, {0})",
-    "regr_avgx({1}, {0})",
-    "regr_avgy({1}, {0})",
+    "regr_avgx(double({1}), double({0}))",
+    "regr_avgy(double({1}), double({0}))",
     "regr_sxy({1}, {0})",
     "regr_sxx({1}, {0})",
     "regr_syy({1}, {0})",

@@ -58,7 +58,7 @@ def specialise(template: Callable[..., Any], name: str, **names: Any) -> Kernel:
     function.__qualname__ = f"{template.__qualname__}_{name}_{digest:08x}"
     function.__module__ = template.__module__
     function.__defaults__ = template.__defaults__
-    return njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+    return njit(cache=True, nogil=True)(function)
 
 
 def _source(value: Any) -> str:

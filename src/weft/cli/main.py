@@ -8,7 +8,9 @@ import typer
 from rich.console import Console
 
 from weft._version import __version__
+from weft.cli.plan import plan_command
 from weft.cli.run import check_command, explain_command, run_command
+from weft.cli.workload import workload_command
 from weft.errors import QueriesError, QueryError, WeftError
 
 BAD_USE = 2
@@ -40,6 +42,8 @@ def _options(
 app.command("run")(run_command)
 app.command("explain")(explain_command)
 app.command("check")(check_command)
+app.command("plan")(plan_command)
+app.command("workload")(workload_command)
 
 
 def main() -> None:

@@ -11,10 +11,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.plan.model import Grouping, Plan, Predicate, digest, key_column
+import pyarrow as pa
+
+from weft.plan.model import BoundCall, Grouping, Plan, Predicate, digest, key_column
 from weft.query.model import Expression
 
 SLICE = "slice"
+WIDEST_SAFE_DECIMAL = 28
+"""Spark sums decimals in ten more digits, up to 38: ten billion of them fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class Use:
     condition: Predicate | None
     column: str
     """The name under which the grouping's queries look for it."""
+    summed: bool = False
+    """Whether it is a sum that may overflow: then only rows that somebody sums may reach it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ Kind = tuple[str, str]
 
 def layouts(plan: Plan) -> dict[int, Layout]:
     """Each grouping's layout: those that are hashed share one, those that are sorted another."""
-    found = {}
+    found: dict[int, Layout] = {}
     for hashed in (True, False):
         numbers = [number for number, grouping in enumerate(plan.groupings) if grouping.hashed is hashed]
         found |= dict.fromkeys(numbers, layout(plan, numbers))
@@ -105,6 +111,14 @@ def partial_slots(plan: Plan, numbers: Sequence[int]) -> tuple[Slot, ...]:
     return tuple(slots.values())
 
 
+def may_overflow(template: str, call: BoundCall) -> bool:
+    """Whether a slice's own sum may be too large for its type: of decimals with nearly all the digits there are."""
+    if not template.startswith("sum(") or not call.types:
+        return False
+    kind = call.types[0]
+    return bool(pa.types.is_decimal(kind) and kind.precision > WIDEST_SAFE_DECIMAL)
+
+
 def _uses(grouping: Grouping) -> dict[Kind, list[Use]]:
     """Every partial column that a grouping needs, by its kind: the aggregate and the types of its arguments."""
     found: dict[Kind, dict[str, Use]] = {}
@@ -120,7 +134,8 @@ def _uses(grouping: Grouping) -> dict[Kind, list[Use]]:
             condition = predicate if grouping.conditional and not predicate.everything else None
             for partial in call.partials:
                 for template, column in zip(partial.measure.columns, partial.columns(condition), strict=True):
-                    add(template, str(call.types), Use(partial.arguments, condition, column))
+                    use = Use(partial.arguments, condition, column, may_overflow(template, call))
+                    add(template, str(call.types), use)
     return {kind: list(uses.values()) for kind, uses in found.items()}
 
 

@@ -12,6 +12,7 @@ Three things differ from sqlglot's own Spark dialect:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from sqlglot import Token, TokenType, exp
@@ -83,12 +84,12 @@ class ExpressionParser(SparkParser):
         TokenType.SLASH: exp.Div,
         TokenType.STAR: exp.Mul,
     }
-    # Spark: bit operators bind in this order, loosest first, and all of them tighter than comparisons.
-    BIT_LEVELS = (
-        (TokenType.PIPE, exp.BitwiseOr),
-        (TokenType.CARET, exp.BitwiseXor),
-        (TokenType.AMP, exp.BitwiseAnd),
-    )
+    # How tightly they bind; all of them do tighter than comparisons.
+    BITS: ClassVar = {
+        TokenType.PIPE: (0, exp.BitwiseOr),
+        TokenType.CARET: (1, exp.BitwiseXor),
+        TokenType.AMP: (2, exp.BitwiseAnd),
+    }
     COMPARISONS: ClassVar = SparkParser.EQUALITY | SparkParser.COMPARISON
     UNARY_PARSERS: ClassVar = SparkParser.UNARY_PARSERS | {
         TokenType.PLUS: lambda self: self.expression(UnaryPlus(this=self._parse_unary())),
@@ -164,35 +165,27 @@ class ExpressionParser(SparkParser):
         return this
 
     @_spanned
-    def _parse_disjunction(self) -> exp.Expr | None:
-        return super()._parse_disjunction()
-
-    @_spanned
-    def _parse_conjunction(self) -> exp.Expr | None:
-        return super()._parse_conjunction()
-
-    @_spanned
     def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
         """Spark's ``valueExpression predicate?``: BETWEEN, IN, LIKE and IS bind looser than comparisons."""
         this = self._parse_bitwise()
         return self._parse_range(this, parse_is=True) if this is not None and parse_is else this
 
-    @_spanned
     def _parse_bitwise(self) -> exp.Expr | None:
         """Spark's ``valueExpression``: what sqlglot takes as operand of predicates and of TRIM, OVERLAY and others."""
-        this = self._bit_level(0)
+        this = self._bits()
         while this is not None and self._match_set(self.COMPARISONS):
             operator = self.COMPARISONS[self._prev.token_type]
-            this = self.expression(operator(this=this, expression=self._operand(lambda: self._bit_level(0))))
+            this = self.expression(operator(this=this, expression=self._operand(self._bits)))
         return this
 
-    def _bit_level(self, level: int) -> exp.Expr | None:
-        if level == len(self.BIT_LEVELS):
-            return self._shift()
-        token, operator = self.BIT_LEVELS[level]
-        this = self._bit_level(level + 1)
-        while this is not None and self._match(token):
-            right = self._operand(lambda: self._bit_level(level + 1))
+    def _bits(self, loosest: int = 0) -> exp.Expr | None:
+        this = self._shift()
+        while this is not None and self._curr.token_type in self.BITS:
+            binding, operator = self.BITS[self._curr.token_type]
+            if binding < loosest:
+                break
+            self._advance()
+            right = self._operand(partial(self._bits, binding + 1))
             this = self.expression(operator(this=this, expression=right))
         return this
 
@@ -204,12 +197,13 @@ class ExpressionParser(SparkParser):
 
     def _match_shift(self) -> bool:
         """``<<``, ``>>`` or ``>>>``, which are single characters to the tokenizer."""
-        if self._match_pair(TokenType.LT, TokenType.LT):
-            return True
-        if self._match_pair(TokenType.GT, TokenType.GT):
+        first = self._curr.token_type
+        if first not in (TokenType.LT, TokenType.GT) or self._next.token_type is not first:
+            return False
+        self._advance(2)
+        if first is TokenType.GT:
             self._match(TokenType.GT)
-            return True
-        return False
+        return True
 
     def _operand(self, parse: Callable[[], exp.Expr | None]) -> exp.Expr:
         operand = parse()
@@ -231,7 +225,6 @@ class ExpressionParser(SparkParser):
     def _parse_unary(self) -> exp.Expr | None:
         return super()._parse_unary()
 
-    @_spanned
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
         this = super()._parse_type(parse_interval, fallback_to_identifier)
         # In Spark COLLATE belongs to the operand, in sqlglot it binds like a plus.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from sqlglot import Token, exp
 
@@ -14,8 +14,7 @@ from weft.query.refusals import Refusal
 from weft.query.spans import Span, place_of, span_of
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """A stretch of the text that reads differently in an expression cut out of it."""
 
     start: int

@@ -38,15 +38,17 @@ def note(node: exp.Expr, span: Span) -> None:
 
 def span_of(node: exp.Expr) -> Span | None:
     """The stretch of text that is exactly ``node``, or None where that is not known."""
-    if isinstance(node, exp.Column):
-        return _from_first_to_last(list(node.parts))
+    noted: Span | None = node.meta.get(_META)
+    if noted is not None:
+        return noted
     if isinstance(node, exp.Identifier):
         return (node.meta["start"], node.meta["end"] + 1) if "start" in node.meta else None
-    noted: Span | None = node.meta.get(_META)
-    if noted is None and isinstance(node, _INFIX):
-        # In a chain a + b + c only the whole passed the parser's levels, a + b did not.
-        return _from_first_to_last([node.this, node.expression])
-    return noted
+    if isinstance(node, exp.Column):
+        return _from_first_to_last(node.parts[0], node.parts[-1])
+    if isinstance(node, _INFIX):
+        # In a chain a + b + c only the operands passed the parser's levels, a + b did not.
+        return _from_first_to_last(node.this, node.expression)
+    return None
 
 
 def exact_span_of(node: exp.Expr) -> Span:
@@ -69,7 +71,6 @@ def without_parentheses(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _from_first_to_last(parts: list[exp.Expr]) -> Span | None:
-    spans = [span_of(part) if isinstance(part, exp.Expr) else None for part in (parts[0], parts[-1])]
-    first, last = spans
-    return (first[0], last[1]) if first and last else None
+def _from_first_to_last(first: exp.Expr, last: exp.Expr) -> Span | None:
+    start, end = span_of(first), span_of(last)
+    return (start[0], end[1]) if start and end else None

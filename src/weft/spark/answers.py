@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -55,14 +55,15 @@ class Answers(Mapping[str, DataFrame]):
     """The answers of every query that was run.
 
     ``answers["name"]`` is a DataFrame with exactly the schema that Spark gives for that query. The rows lie in a folder
-    of their own, which is deleted with this object if the run made it.
+    of their own, which is deleted when the process ends if the run made it.
     """
 
     def __init__(self, staged: Staged, totals: Totals, *, temporary: bool) -> None:
         self._staged = staged
         self._totals = totals
         if temporary:
-            weakref.finalize(self, shutil.rmtree, staged.folder.root, ignore_errors=True)
+            # not with this object: frames that were taken from it read the files later
+            atexit.register(shutil.rmtree, staged.folder.root, ignore_errors=True)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._staged.bound)

@@ -164,17 +164,17 @@ class Engine:
         """One step; queries that a data error stops are named and the step is run again without them."""
         failed: dict[str, str] = {}
         while True:
-            plan = self._plan(stream, [query for query in queries if query.name not in failed])
+            left = [query for query in queries if query.name not in failed]
             try:
+                plan = self._plan(stream, left)
                 result = step(plan, stream.rows, folder, self.buckets)
             except PySparkException as error:
                 if data_error(error) is None:
                     raise
-                found = self._culprits(stream, plan.queries)
+                found = self._culprits(stream, left)
                 if not found:
                     raise
                 failed |= found
-                failed |= {name: found[same] for name, same in plan.same_as.items() if same in found}
                 continue
             result.outcomes |= {name: Outcome(failure=message) for name, message in failed.items()}
             return plan, result

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType
 
-from weft.plan.layout import SLICE, Slot, Use, layout
+from weft.plan.layout import SLICE, Slot, Use, layout, may_overflow
 from weft.plan.model import BITS, Plan, Predicate, batched, digest, key_column
 from weft.query.model import Expression
 from weft.slicing.progression import Progression
@@ -109,8 +109,8 @@ def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
         columns[grouping.slice_column] = slice_start(F.col(TIME), grouping.progressions).alias(grouping.slice_column)
         for name, word in grouping.signatures:
             columns[name] = _bits(_test(plan, predicate) for predicate in word).alias(name)
-    for argument, askers in _askers_of_arguments(plan).items():
-        name = argument_column(argument)
+    for (argument, summed), askers in _askers_of_arguments(plan).items():
+        name = argument_column(argument, summed)
         columns[name] = _guarded(plan, argument, askers).alias(name)
     for predicate in plan.predicates:
         if _is_conditional(plan, predicate):
@@ -130,26 +130,29 @@ def _askers_of_key(plan: Plan, key: Expression) -> set[Predicate]:
     return {query.predicate for query in plan.queries if key in query.query.keys}
 
 
-def _askers_of_arguments(plan: Plan) -> dict[Expression, set[Predicate]]:
-    askers: dict[Expression, set[Predicate]] = {}
+def _askers_of_arguments(plan: Plan) -> dict[tuple[Expression, bool], set[Predicate]]:
+    """Which rows each argument is wanted for, those of sums that may overflow by themselves."""
+    askers: dict[tuple[Expression, bool], set[Predicate]] = {}
     for query in plan.queries:
         for call in query.calls:
+            summed = {may_overflow(template, call) for partial in call.partials for template in partial.measure.columns}
             for argument in call.call.arguments:
-                askers.setdefault(argument, set()).add(query.predicate_of(call))
+                for one in summed:
+                    askers.setdefault((argument, one), set()).add(query.predicate_of(call))
     return askers
 
 
 def _guarded(plan: Plan, expression: Expression, askers: set[Predicate]) -> Column:
     """The expression, evaluated only for rows that some asker lets through: others could raise errors for nobody."""
     value = F.expr(f"({expression.sql})")
-    if expression.column is not None or any(asker.everything for asker in askers):
+    if any(asker.everything for asker in askers):
         return value
     return F.when(_any(plan, askers), value)
 
 
-def argument_column(argument: Expression) -> str:
+def argument_column(argument: Expression, summed: bool) -> str:
     """The column of an aggregate's argument."""
-    return digest("a", argument.canonical)
+    return digest("a", argument.canonical, *(["summed"] if summed else []))
 
 
 def slice_start(time: Column, progressions: Iterable[Progression]) -> Column:
@@ -213,7 +216,7 @@ def _aggregate_of(slot: Slot, arguments: dict[str, Column], numbers: Sequence[in
 
 def _argument(use: Use, position: int) -> Column:
     """One argument; NULL, which every aggregate ignores, where the condition of a conditional partial fails."""
-    value = F.col(argument_column(use.arguments[position])) if use.arguments else F.lit(1)
+    value = F.col(argument_column(use.arguments[position], use.summed)) if use.arguments else F.lit(1)
     return value if use.condition is None else F.when(F.col(use.condition.name), value)
 
 

@@ -30,7 +30,7 @@ SETTINGS = {
     # wide aggregations are compiled too
     "spark.sql.codegen.maxFields": "2000",
 }
-SUMMARY = "query string, file string, rows bigint, first bigint, windows binary, failure string, slices bigint"
+SUMMARY = "query string, file string, rows bigint, windows binary, failure string, slices bigint"
 
 
 @dataclass
@@ -139,8 +139,7 @@ def write_answer(answer: Answer, folder: Folder, attempt: str) -> pa.RecordBatch
         return summary_row(name, failure=answer.failure)
     file = folder.file(name, f"part-{attempt}.parquet")
     write_parquet(answer.table, folder, file)
-    first, bits = pack(answer.windows)
-    return summary_row(name, file=file, rows=len(answer.table), first=first, windows=bits)
+    return summary_row(name, file=file, rows=len(answer.table), windows=pack(answer.windows))
 
 
 def write_parquet(table: pa.Table, folder: Folder, file: str) -> None:
@@ -163,7 +162,6 @@ def summary_row(
     *,
     file: str | None = None,
     rows: int = 0,
-    first: int = 0,
     windows: bytes = b"",
     failure: str | None = None,
     slices: int = 0,
@@ -174,7 +172,6 @@ def summary_row(
             "query": pa.array([query], pa.string()),
             "file": pa.array([file], pa.string()),
             "rows": pa.array([rows], pa.int64()),
-            "first": pa.array([first], pa.int64()),
             "windows": pa.array([windows], pa.binary()),
             "failure": pa.array([failure], pa.string()),
             "slices": pa.array([slices], pa.int64()),
@@ -182,21 +179,21 @@ def summary_row(
     )
 
 
-def pack(windows: Array) -> tuple[int, bytes]:
-    """Distinct window numbers as the first of them and a bit for each from there on.
+def pack(windows: Array) -> bytes:
+    """Rising window numbers as runs, first and last of each: few where windows follow each other, as they mostly do.
 
     Examples
     --------
-    >>> pack(np.array([5, 6, 9]))
-    (5, b'\\xc8')
+    >>> np.frombuffer(pack(np.array([5, 6, 7, 9])), np.int64).tolist()
+    [5, 7, 9, 9]
     """
-    first = int(windows[0])
-    present = np.zeros(int(windows[-1]) - first + 1, np.bool_)
-    present[windows - first] = True
-    return first, np.packbits(present).tobytes()
+    breaks = np.flatnonzero(np.diff(windows) != 1)
+    firsts = windows[np.concatenate(([0], breaks + 1))]
+    lasts = windows[np.concatenate((breaks, [len(windows) - 1]))]
+    return np.column_stack((firsts, lasts)).astype(np.int64).tobytes()
 
 
-def count_distinct(packed: list[tuple[int, bytes]]) -> int:
+def count_distinct(packed: list[bytes]) -> int:
     """How many distinct windows several buckets saw.
 
     Examples
@@ -204,21 +201,21 @@ def count_distinct(packed: list[tuple[int, bytes]]) -> int:
     >>> count_distinct([pack(np.array([5, 6, 9])), pack(np.array([4, 9]))])
     4
     """
-    if not packed:
-        return 0
-    start = min(first for first, _ in packed)
-    end = max(first + 8 * len(bits) for first, bits in packed)
-    seen = np.zeros(end - start, np.bool_)
-    for first, bits in packed:
-        present = np.unpackbits(np.frombuffer(bits, np.uint8)).astype(np.bool_)
-        seen[first - start : first - start + len(present)] |= present
-    return int(seen.sum())
+    runs = sorted(
+        (int(first), int(last)) for part in packed for first, last in np.frombuffer(part, np.int64).reshape(-1, 2)
+    )
+    count, reached = 0, -(2**63)
+    for first, last in runs:
+        if last > reached:
+            count += last - max(first, reached + 1) + 1
+            reached = last
+    return count
 
 
 def gather(plan: Plan, summary: pa.Table) -> dict[str, Outcome]:
     """What all buckets said, query by query."""
     outcomes = {query.name: Outcome() for query in plan.queries}
-    packed: dict[str, list[tuple[int, bytes]]] = {}
+    packed: dict[str, list[bytes]] = {}
     for row in summary.to_pylist():
         if row["query"] is None:
             continue
@@ -227,7 +224,7 @@ def gather(plan: Plan, summary: pa.Table) -> dict[str, Outcome]:
         outcome.failure = outcome.failure or row["failure"]
         if row["file"]:
             outcome.files.append(row["file"])
-            packed.setdefault(row["query"], []).append((row["first"], row["windows"]))
-    for name, bits in packed.items():
-        outcomes[name].windows = count_distinct(bits)
+            packed.setdefault(row["query"], []).append(row["windows"])
+    for name, runs in packed.items():
+        outcomes[name].windows = count_distinct(runs)
     return outcomes
