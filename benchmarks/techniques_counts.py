@@ -8,6 +8,7 @@ from techniques_theory import ALL_RANGES, SINGLE, WORST, harmonic
 from techniques_timing import Runner, sensor_readings
 from weft.algebra.monoids import add_int, max_int
 from weft.evaluate import TECHNIQUES
+from weft.evaluate.technique import retyped
 
 CHUNK = 1 << 16
 RANDOM = np.random.default_rng(1).integers(0, 1 << 40, CHUNK)
@@ -58,8 +59,9 @@ def _one_range(name: str, size: int) -> tuple[float, int]:
     runner = Runner(TECHNIQUES[name], _monoid(name), (size,), CHUNK, counting=True)
     if not runner.together:  # those that start full of identities need no filling
         push(runner, 2 * size)
-    slides = max(4, (1 << 22) // size) if name == "panes" else max(CHUNK, 4 * (size + 1))
-    return _measured(runner, slides)
+    cycle = size + 1 if name == "flatfit" else size  # whole cycles, as the heavy slide comes once in each
+    cycles = max(4, CHUNK // cycle)
+    return _measured(runner, max(4, (1 << 22) // size) if name == "panes" else cycles * cycle)
 
 
 def _all_ranges(name: str, size: int) -> tuple[float, int]:
@@ -72,13 +74,16 @@ def _all_ranges(name: str, size: int) -> tuple[float, int]:
 def fill_for_all_ranges(name: str, runner: Runner, size: int) -> None:
     """Bring a structure to its steady state at the price of one range.
 
-    For twostacks half a window is pushed: of its cycle of n slides, in which slide j flips j items, that is the mean.
+    twostacks is set to where it stands half a window after all its ranges flipped: in its cycle of n slides slide j
+    flips j items, so this is the mean, and getting there item by item would take n²/2 steps.
     """
-    longest = np.array([size])
     if name == "slickdeque-noninv":
-        push(runner, 2 * size, longest)
+        push(runner, 2 * size, np.array([size]))
     elif name == "twostacks":
-        push(runner, size // 2, longest)
+        values, _, flips, _ = runner.memory
+        values[0][:] = RANDOM[: len(values[0])] if len(values[0]) <= CHUNK else 1
+        flips[:] = 1
+        runner.state = retyped((0, size // 2, 0), runner.state)
     push(runner, 1)
 
 

@@ -18,7 +18,9 @@ COLOURS = [
     *("#8c564b", "#000000"),
 ]
 TECHNIQUE = alt.Color("technique:N", scale=alt.Scale(domain=ORDER, range=COLOURS), sort=ORDER)
-WINDOW = alt.X("window:Q", scale=alt.Scale(type="log", base=2), axis=alt.Axis(format="~s"), title="window (partials)")
+WINDOW = alt.X(
+    "window:Q", scale=alt.Scale(type="log", base=2), axis=alt.Axis(format="~s", labelOverlap=True), title="window"
+)
 
 
 def save(chart: alt.TopLevelMixin, directory: Path, name: str) -> str:

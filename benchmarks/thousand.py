@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import operator
 import os
 import platform
 import random
@@ -41,6 +42,7 @@ from workload_thousand import ONE_HOUR_BY_ONE_MINUTE, WindowQuery, load_duckdb, 
 ROOT = Path(__file__).resolve().parent.parent
 CORES = 2
 HOUR = f"spark {ONE_HOUR_BY_ONE_MINUTE.name}"
+SIGNS = {">=": operator.ge, "<=": operator.le, "<": operator.lt}
 console = Console(width=110, highlight=False)
 
 
@@ -115,10 +117,10 @@ class Figure:
     @property
     def passed(self) -> bool:
         """Whether the bar is cleared; true without a bar."""
-        sign, _, number = self.bar.partition(" ")
-        return {"": True, ">=": self.value >= float(number or 0), "<": self.value < float(number or 0)}.get(
-            sign, self.value <= float(number or 0)
-        )
+        if not self.bar:
+            return True
+        sign, number = self.bar.split()
+        return SIGNS[sign](self.value, float(number))
 
 
 # ---------------------------------------------------------------------------------------------- the three systems

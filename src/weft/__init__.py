@@ -8,12 +8,13 @@ from weft._version import __version__
 from weft.errors import QueriesError, QueryError, WeftError
 
 if TYPE_CHECKING:
+    from weft.evaluate.window import SlidingWindow
     from weft.spark.answers import Answers
     from weft.spark.engine import Engine
 
-__all__ = ["Answers", "Engine", "QueriesError", "QueryError", "WeftError", "__version__"]
+__all__ = ["Answers", "Engine", "QueriesError", "QueryError", "SlidingWindow", "WeftError", "__version__"]
 
-_ROOMS = {"Engine": "weft.spark.engine", "Answers": "weft.spark.answers"}
+_ROOMS = {"Engine": "weft.spark.engine", "Answers": "weft.spark.answers", "SlidingWindow": "weft.evaluate.window"}
 
 
 def __getattr__(name: str) -> Any:

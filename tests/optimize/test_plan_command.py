@@ -44,11 +44,22 @@ def windows(tmp_path):
 def test_json_is_all_there_is_on_stdout(windows, optimizer, cost):
     result = weft("plan", windows, "--rate", 1.2, "--optimizer", optimizer, "--model", "two-level", "--json")
     plan = json.loads(result.stdout)
-    assert plan.keys() >= FIELDS
+    assert plan.keys() == FIELDS
     assert all(tree.keys() == TREE_FIELDS for tree in plan["trees"])
     assert plan["cost"] == plan["total_cost"] == pytest.approx(cost)
     assert plan["shared_cost"] == 0
     assert plan["total_cost"] == pytest.approx(sum(tree["cost"] for tree in plan["trees"]))
+
+
+def test_a_tree_without_an_exact_edge_rate_says_between_what_it_is(tmp_path):
+    path = tmp_path / "many.jsonl"
+    path.write_text(weft("workload", "--queries", 300, "--max-slide", 1000, "--real-overlap").stdout)
+    options = ("--rate", 300, "--optimizer", "weave-share", "--model", "two-level")
+    trees = json.loads(weft("plan", path, *options, "--json").stdout)["trees"]
+    bounded = [tree for tree in trees if "edge_rate_bounds" in tree]
+    assert bounded
+    assert all(tree["edge_rate_bounds"][0] <= tree["edge_rate"] <= tree["edge_rate_bounds"][1] for tree in bounded)
+    assert "too many fragments" in weft("plan", path, *options).stdout
 
 
 def test_tri_weave_implies_three_levels(windows):

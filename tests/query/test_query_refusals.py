@@ -87,8 +87,8 @@ REFUSED = [
     (f"SELECT count(*) {GROUP} GROUPING SETS ((symbol))", "GROUPING SETS is not supported", "GROUPING SETS", KEYS),
     # the select list
     (f"SELECT * {GROUP}", "* is not supported in the select list", "*", STAR),
-    (f"SELECT trades.* {GROUP}", "* is not supported in the select list", "trades", STAR),
-    (f"SELECT count(trades.*) {GROUP}", "* is not supported in the select list", "trades", STAR),
+    (f"SELECT trades.* {GROUP}", "* is not supported in the select list", "trades.*", STAR),
+    (f"SELECT count(trades.*) {GROUP}", "* is not supported in the select list", "trades.*", STAR),
     (
         f"SELECT DISTINCT symbol {GROUP}, symbol",
         "SELECT DISTINCT is not supported",

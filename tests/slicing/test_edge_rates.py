@@ -50,7 +50,7 @@ def test_weaveability_of_example_2_is_a_quarter():
 
 
 def test_probing_finds_the_two_common_edges_of_example_4():
-    one, other = EdgesBitmap.of([Progression(5), Progression(5, 2)]), EdgesBitmap.of([Progression(3)])
+    one, other = EdgesBitmap.of([Progression(5), Progression(5, 2)]), EdgesBitmap.of([Progression(3)], unit=1)
     assert one.common(other) == other.common(one) == 2
     assert one.woven(other).edges == 9
 

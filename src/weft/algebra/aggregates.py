@@ -14,6 +14,7 @@ import pyarrow as pa
 from weft.algebra import lower, monoids
 from weft.algebra.lower import Lowering
 from weft.algebra.measures import (
+    MOMENTS,
     Measure,
     decode_bits,
     decode_by,
@@ -25,6 +26,7 @@ from weft.algebra.measures import (
     decode_joint,
     decode_limbs,
     decode_moments,
+    extreme_monoid,
     is_ranked,
 )
 from weft.errors import WeftError
@@ -44,7 +46,7 @@ class Recipe:
 
 Types = Sequence[pa.DataType]
 
-ROWS = Measure(("count(1)",), decode_counts)
+ROWS = Measure(("count(1)",), decode_counts, monoids.add_int)
 """How many rows a slice holds: tells which windows appear, and is ``count(*)``."""
 
 
@@ -65,23 +67,23 @@ def _count(types: Types) -> Recipe:
     if not types:
         return Recipe((ROWS,), lower.integers)
     arguments = ", ".join(f"{{{index}}}" for index in range(len(types)))
-    return Recipe((Measure((f"count({arguments})",), decode_counts),), lower.integers)
+    return Recipe((Measure((f"count({arguments})",), decode_counts, monoids.add_int),), lower.integers)
 
 
 def _count_if(types: Types) -> Recipe:
-    return Recipe((Measure(("count_if({0})",), decode_counts),), lower.integers)
+    return Recipe((Measure(("count_if({0})",), decode_counts, monoids.add_int),), lower.integers)
 
 
 def _sum_measure(kind: pa.DataType) -> Measure:
     if pa.types.is_int64(kind):
         # two limbs: a slice's own sum may need more than 64 bits though the window's answer does not
-        return Measure(("sum(shiftright({0}, 32))", "sum({0} & 4294967295L)"), decode_limbs)
+        return Measure(("sum(shiftright({0}, 32))", "sum({0} & 4294967295L)"), decode_limbs, monoids.add_wide)
     if pa.types.is_integer(kind):
-        return Measure(("sum({0})",), decode_integer_sums)
+        return Measure(("sum({0})",), decode_integer_sums, monoids.add_int)
     if pa.types.is_decimal(kind):
-        return Measure(("sum({0})",), decode_decimal_sums)
+        return Measure(("sum({0})",), decode_decimal_sums, monoids.add_wide)
     if pa.types.is_floating(kind) or pa.types.is_string(kind):
-        return Measure(("sum({0})",), decode_float_sums)
+        return Measure(("sum({0})",), decode_float_sums, monoids.add_float)
     raise UnsupportedAggregateError(f"sums of {kind} are not supported yet")
 
 
@@ -90,7 +92,7 @@ def _sum(types: Types) -> Recipe:
 
 
 def _avg(types: Types) -> Recipe:
-    return Recipe((_sum_measure(types[0]), Measure(("count({0})",), decode_counts)), lower.averages)
+    return Recipe((_sum_measure(types[0]), Measure(("count({0})",), decode_counts, monoids.add_int)), lower.averages)
 
 
 def _extreme(function: str) -> Callable[[Types], Recipe]:
@@ -98,7 +100,9 @@ def _extreme(function: str) -> Callable[[Types], Recipe]:
 
     def build(types: Types) -> Recipe:
         _require_ordered(types[0], function)
-        return Recipe((Measure((f"{function}({{0}})",), decode, hashed=not is_ranked(types[0])),), lower.values)
+        hashed = not is_ranked(types[0])
+        measure = Measure((f"{function}({{0}})",), decode, extreme_monoid(types[0], function == "max"), hashed)
+        return Recipe((measure,), lower.values)
 
     return build
 
@@ -121,12 +125,12 @@ MOMENT_COLUMNS = ("var_pop({0})", "skewness({0})", "kurtosis({0})")
 
 
 def _moments(order: int, lowering: Lowering) -> Callable[[Types], Recipe]:
-    decode = decode_moments(order)
+    decode, monoid = decode_moments(order), MOMENTS[order]
 
     def build(types: Types) -> Recipe:
         # doubles share their sum with sum and avg; an integer's exact sum would be another column
         total = "sum({0})" if pa.types.is_floating(types[0]) else "sum(double({0}))"
-        return Recipe((Measure(("count({0})", total, *MOMENT_COLUMNS[: order - 1]), decode),), lowering)
+        return Recipe((Measure(("count({0})", total, *MOMENT_COLUMNS[: order - 1]), decode, monoid),), lowering)
 
     return build
 
@@ -145,18 +149,20 @@ def _joint(measure: Measure, lowering: Lowering) -> Callable[[Types], Recipe]:
     return lambda _: Recipe((measure,), lowering)
 
 
-COVARIANCE = Measure(JOINT_COLUMNS[:4], decode_joint(monoids.covariance))
-CORRELATION = Measure(JOINT_COLUMNS, decode_joint(monoids.correlation))
+COVARIANCE = Measure(JOINT_COLUMNS[:4], decode_joint(monoids.covariance), monoids.covariance)
+CORRELATION = Measure(JOINT_COLUMNS, decode_joint(monoids.correlation), monoids.correlation)
 
 
 def _bits(function: str) -> Callable[[Types], Recipe]:
     monoid = {"bit_and": monoids.and_int, "bit_or": monoids.or_int, "bit_xor": monoids.xor_int}[function]
-    measure = Measure((f"{function}({{0}})",), decode_bits(monoid))
+    measure = Measure((f"{function}({{0}})",), decode_bits(monoid), monoid)
     return lambda _: Recipe((measure,), lower.values)
 
 
 def _booleans(function: str) -> Callable[[Types], Recipe]:
-    measure = Measure((f"{function}({{0}})",), decode_extreme(largest=function == "bool_or"))
+    largest = function == "bool_or"
+    monoid = monoids.max_int if largest else monoids.min_int
+    measure = Measure((f"{function}({{0}})",), decode_extreme(largest=largest), monoid)
     return lambda _: Recipe((measure,), lower.values)
 
 
@@ -164,7 +170,8 @@ def _by(function: str) -> Callable[[Types], Recipe]:
     # a struct of both, so that ties of the order are settled by the value and not by the order of arrival
     extreme = function.removesuffix("_by")
     column = f"{extreme}(CASE WHEN {{1}} IS NOT NULL THEN struct({{1}} AS o, {{0}} AS v) END)"
-    measure = Measure((column,), decode_by(largest=extreme == "max"), hashed=False)
+    monoid = monoids.argmax_int if extreme == "max" else monoids.argmin_int
+    measure = Measure((column,), decode_by(largest=extreme == "max"), monoid, hashed=False)
 
     def build(types: Types) -> Recipe:
         _require_ordered(types[1], function)

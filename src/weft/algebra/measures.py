@@ -49,6 +49,8 @@ class Measure:
 
     columns: tuple[str, ...]
     decode: Decoder
+    monoid: Monoid
+    """How it merges; narrower or wider numbers may be chosen when the values are seen, with the same properties."""
     hashed: bool = True
     """Whether Spark aggregates it by hashing. Strings and structs it aggregates by sorting, and all else with them."""
 
@@ -149,11 +151,11 @@ def decode_extreme(largest: bool) -> Decoder:
     def decode(columns: Sequence[pa.Array]) -> Decoded:
         array = columns[0]
         valid = validity(array)
+        monoid = extreme_monoid(array.type, largest)
         if pa.types.is_floating(array.type):
-            return Decoded(*_floats(array, largest), valid)
-        if pa.types.is_decimal(array.type) and array.type.precision > LARGEST_NARROW_DECIMAL:
-            return Decoded(*_wides(array, largest), valid)
-        monoid = monoids.max_int if largest else monoids.min_int
+            return Decoded(monoid, (as_floats(array, float(monoid.identity[0])),), valid)
+        if monoid.width == 2:
+            return Decoded(monoid, _wides(array, monoid), valid)
         if is_ranked(array.type):
             ranks, dictionary = rank(array)
             fill = INT64.min if largest else INT64.max
@@ -164,20 +166,22 @@ def decode_extreme(largest: bool) -> Decoder:
     return decode
 
 
-def _floats(array: pa.Array, largest: bool) -> tuple[Monoid, tuple[Array, ...]]:
-    if largest:
-        return monoids.max_float, (as_floats(array, -np.inf),)
-    return monoids.min_float, (as_floats(array, np.nan),)
+def extreme_monoid(kind: pa.DataType, largest: bool) -> Monoid:
+    """The monoid of max or min over values of a type."""
+    if pa.types.is_floating(kind):
+        return monoids.max_float if largest else monoids.min_float
+    if pa.types.is_decimal(kind) and kind.precision > LARGEST_NARROW_DECIMAL:
+        return monoids.max_wide if largest else monoids.min_wide
+    return monoids.max_int if largest else monoids.min_int
 
 
-def _wides(array: pa.Array, largest: bool) -> tuple[Monoid, tuple[Array, ...]]:
+def _wides(array: pa.Array, monoid: Monoid) -> tuple[Array, ...]:
     high, low = wide_parts(array)
-    monoid = monoids.max_wide if largest else monoids.min_wide
     if array.null_count:
         present = np.asarray(pc.is_valid(array))
         high = np.where(present, high, monoid.identity[0])
         low = np.where(present, low, np.uint64(monoid.identity[1]))
-    return monoid, (high, low)
+    return high, low
 
 
 def is_ranked(kind: pa.DataType) -> bool:
@@ -204,9 +208,12 @@ def rank(array: pa.Array) -> tuple[Array, pa.Array]:
     return (ranks[codes] if len(order) else codes), encoded.dictionary.take(pa.array(order))
 
 
+MOMENTS = {2: monoids.moments2, 3: monoids.moments3, 4: monoids.moments4}
+
+
 def decode_moments(order: int) -> Decoder:
     """Central moments up to ``order`` from Spark's count, sum, var_pop, skewness and kurtosis of a slice."""
-    monoid = {2: monoids.moments2, 3: monoids.moments3, 4: monoids.moments4}[order]
+    monoid = MOMENTS[order]
 
     def decode(columns: Sequence[pa.Array]) -> Decoded:
         n = as_floats(columns[0], 0.0)

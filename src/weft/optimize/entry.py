@@ -104,11 +104,19 @@ def _models(task: _Task, name: ModelName, rate: float, constants: Constants, gro
     """The cost model asked for; two, if it is open whether rows are to be cut once or once a tree."""
     if name == "two-level":
         return [two_level(rate)]
-    all_edges = edge_rate(one for item in task.items for one in item.progressions).per_second
+    all_edges = _rate_of_all(task.items, rate)
     if name == "three-level":
         return [three_level(rate, all_edges)]
     every: tuple[Levels, ...] = (3,) if task.optimizer == "tri-weave" else (2, 3)
     return [calibrated(rate, all_edges, levels, task.technique.label, constants, groups) for levels in every]
+
+
+def _rate_of_all(items: tuple[Item, ...], rate: float) -> float:
+    """Edges a second of all queries together; a loom's guess is nearer than the middle of wide bounds."""
+    every = edge_rate(one for item in items for one in item.progressions)
+    if not every.exact:
+        every = Loom(items, two_level(rate), Technique.PANES).finished(range(len(items))).rate
+    return every.per_second
 
 
 def _capacities(nodes: int | Sequence[float]) -> tuple[float, ...]:

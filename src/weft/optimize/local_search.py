@@ -11,6 +11,7 @@ from random import Random
 from weft.optimize.loom import Loom, Partition
 from weft.optimize.moves import EPSILON, homes, move, move_gain
 from weft.optimize.random_groups import random_groups
+from weft.optimize.weave_share import weave
 
 TIMES = 10
 
@@ -27,7 +28,8 @@ def local_search_from_random(loom: Loom, rng: Random) -> Partition:
 
 def search(loom: Loom, rng: Random, start: Partition, times: int = TIMES) -> Partition:
     """Try items in random order and take each one's best move, until no item moves or the bound is reached."""
-    moves_left = times * len(loom.items)  # Weave Share merges fewer times than there are items
+    loom.reset()
+    moves_left = times * max(1, weave(loom, loom.trees))
     loom.start_from(start)
     where = homes(loom)
     improved = True

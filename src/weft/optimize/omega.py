@@ -93,6 +93,7 @@ def count_range(
 ) -> tuple[int, float, float, float]:
     """Add one distinct range, longest last: (ranges, operations, last whole number of partials, longest)."""
     ranges, operations, last, _ = tally
+    partials = floor(partials * 1e6 + 0.5) / 1e6  # the formulas jump at whole numbers, which must be met exactly
     if partials <= 1.0:
         return tally
     if technique in (Technique.FLATFAT, Technique.B_INT):  # Eq. 7.4

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from weft.evaluate.registry import technique_named
+from weft.evaluate.technique import TechniqueError
 from weft.plan.model import BoundQuery, Grouping, Plan
 from weft.query.model import Query
 from weft.slicing.progression import composite
@@ -55,7 +57,22 @@ def cut_at_all_edges(plan: Plan) -> Plan:
     )
 
 
-STAGES: tuple[Stage, ...] = (equal_queries_become_one, group_by_keys, cut_at_all_edges)
+def check_technique(plan: Plan) -> Plan:
+    """Refuse a technique that some aggregate's algebra does not allow, by the query's name and with the reason."""
+    if plan.technique == "auto":
+        return plan
+    technique = technique_named(plan.technique)
+    for query in plan.queries:
+        for call in query.calls:
+            for measure in call.recipe.measures:
+                try:
+                    technique.check(measure.monoid)
+                except TechniqueError as error:
+                    raise TechniqueError(f"query {query.name}, {call.call.function}: {error}") from None
+    return plan
+
+
+STAGES: tuple[Stage, ...] = (check_technique, equal_queries_become_one, group_by_keys, cut_at_all_edges)
 
 
 def build(stream: str, event_time: str, queries: Iterable[BoundQuery], technique: str = "auto") -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.algebra.monoid import Monoid
 from weft.plan.model import Grouping, Plan
 from weft.slicing.progression import Progression
 
@@ -32,9 +33,31 @@ def explain(plan: Plan) -> str:
         f"{len(plan.predicates)} {_plural(len(plan.predicates), 'predicate')}"
     ]
     lines += [f"  {name} asks what {original} asks" for name, original in plan.same_as.items()]
+    lines += [f"  {line}" for line in techniques(plan)]
     for grouping in plan.groupings:
         lines += [""] + [f"  {line}" for line in _grouping(grouping)]
     return "\n".join(lines)
+
+
+def techniques(plan: Plan) -> list[str]:
+    """Which technique each aggregate got, and why."""
+    monoids: dict[str, tuple[Monoid, set[str]]] = {}
+    for query in plan.queries:
+        for call in query.calls:
+            for measure in call.recipe.measures:
+                monoids.setdefault(measure.monoid.name, (measure.monoid, set()))[1].add(call.call.function)
+    lines = []
+    for monoid, functions in monoids.values():
+        name, why = (plan.technique, "as asked for") if plan.technique != "auto" else bulk_technique(monoid)
+        lines.append(f"{', '.join(sorted(functions))} by {name}: {why}")
+    return lines
+
+
+def bulk_technique(monoid: Monoid) -> tuple[str, str]:
+    """The bulk form that ``auto`` takes for many slices at once, and why."""
+    if monoid.invertible:
+        return "slickdeque-inv (prefix differences)", "it has an exact inverse"
+    return "twostacks-lite (flips)", "it has no exact inverse, and nothing that left a window may leave a trace"
 
 
 def _grouping(grouping: Grouping) -> list[str]:

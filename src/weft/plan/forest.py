@@ -25,7 +25,8 @@ class Tree:
     node: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """What ``weft plan --json`` prints of a tree."""
+        """What ``weft plan --json`` prints of a tree; the bounds of its edge rate only where that is not exact."""
+        bounds = {} if self.edge_rate.exact else {"edge_rate_bounds": list(self.edge_rate.bounds_per_second)}
         return {
             "queries": list(self.queries),
             "edge_rate": self.edge_rate.per_second,
@@ -33,6 +34,7 @@ class Tree:
             "cost": self.cost,
             "technique": self.technique,
             "node": self.node,
+            **bounds,
         }
 
 
@@ -100,7 +102,5 @@ class Forest:
             "max_cost": self.max_cost,
             "shared_cost": self.shared_cost,
             "seconds": seconds,
-            "exact": self.exact,
-            "levels": self.levels,
             "trees": [tree.as_json() for tree in self.trees],
         }

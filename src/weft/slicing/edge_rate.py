@@ -53,6 +53,11 @@ class Rate:
         """:attr:`value` in edges per second."""
         return float(self.value * MICROSECONDS)
 
+    @property
+    def bounds_per_second(self) -> tuple[float, float]:
+        """:attr:`low` and :attr:`high` in edges per second."""
+        return float(self.low * MICROSECONDS), float(self.high * MICROSECONDS)
+
 
 def edge_rate(progressions: Iterable[Progression], method: Method = "auto", budget: int | None = None) -> Rate:
     """Edges per microsecond of the union of ``progressions``.
@@ -82,14 +87,24 @@ def edge_rate(progressions: Iterable[Progression], method: Method = "auto", budg
     needed = prune(progressions)
     if not needed:
         return Rate(Fraction(0), Fraction(0))
-    if method == "auto" and needed[0].step == needed[-1].step:
-        return _exactly(Fraction(len(needed), needed[0].step))  # equal steps, different offsets: no common edge
     if method == "auto":
-        method = "bitmap" if composite_slide(needed) // unit_of(needed) <= SHORT else "factored"
+        return _cheapest(needed, budget)
     if method == "bitmap":
         return _exactly(EdgesBitmap.of(needed, **_limit(budget)).rate)
     if method == "f1":
         return _exactly(f1(needed, **_limit(budget)))
+    return _factored(needed, budget)
+
+
+def _cheapest(needed: tuple[Progression, ...], budget: int | None) -> Rate:
+    if needed[0].step == needed[-1].step:  # equal steps, different offsets: no common edge
+        return _exactly(Fraction(len(needed), needed[0].step))
+    if composite_slide(needed) // unit_of(needed) <= SHORT:
+        return _exactly(EdgesBitmap.of(needed).rate)
+    return _factored(needed, budget)
+
+
+def _factored(needed: tuple[Progression, ...], budget: int | None) -> Rate:
     low, high = uncovered(((one.step, one.offset) for one in needed), BUDGET if budget is None else budget)
     return Rate(1 - high, 1 - low)
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 from weft.algebra.lower import Answered, DataError
 from weft.algebra.measures import Array
 from weft.algebra.monoids import add_int
-from weft.evaluate.bulk import slide, slide_prefix
+from weft.evaluate.bulk import slide_prefix
+from weft.evaluate.sliding import slide
 from weft.plan.layout import layouts
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part, Window
@@ -42,20 +43,21 @@ def finals(plan: Plan, slices: pa.Table) -> Iterator[Answer]:
         if len(chosen):
             names = columns[number].names(number, grouping)
             own = slices.select(list(names)).rename_columns(list(names.values()))
-            yield from grouping_finals(grouping, own if len(chosen) == len(own) else own.take(pa.array(chosen)))
+            own = own if len(chosen) == len(own) else own.take(pa.array(chosen))
+            yield from grouping_finals(grouping, own, plan.technique)
 
 
-def grouping_finals(grouping: Grouping, table: pa.Table) -> Iterator[Answer]:
+def grouping_finals(grouping: Grouping, table: pa.Table, technique: str = "auto") -> Iterator[Answer]:
     """The answers of all queries of a grouping, those that share most next to each other."""
     by_keys: dict[frozenset[Expression], list[BoundQuery]] = {}
     for query in grouping.queries:
         by_keys.setdefault(frozenset(query.query.keys), []).append(query)
     for keys, queries in by_keys.items():
         slices = Slices.of(grouping, table, sorted(keys, key=lambda key: key.canonical))
-        yield from sliced_finals(slices, queries)
+        yield from sliced_finals(slices, queries, technique)
 
 
-def sliced_finals(slices: Slices, queries: Sequence[BoundQuery]) -> Iterator[Answer]:
+def sliced_finals(slices: Slices, queries: Sequence[BoundQuery], technique: str) -> Iterator[Answer]:
     """The answers of queries over the same keys."""
     by_predicate: dict[Predicate, list[BoundQuery]] = {}
     for query in queries:
@@ -63,7 +65,7 @@ def sliced_finals(slices: Slices, queries: Sequence[BoundQuery]) -> Iterator[Ans
     for predicate, some in by_predicate.items():
         passing = slices if predicate.everything else Passing.of(slices, predicate)
         if len(passing.keys):
-            shared = Shared(slices, passing)
+            shared = Shared(slices, passing, technique)
             for query in sorted(some, key=lambda query: (query.query.window.slide, query.query.window.range)):
                 yield shared.answer(query)
 
@@ -74,6 +76,7 @@ class Shared:
 
     slices: Slices
     passing: Stretch
+    technique: str
     _panes: dict[Window, Panes] = field(default_factory=dict)
     _answers: dict[Window, Answers] = field(default_factory=dict)
 
@@ -113,18 +116,18 @@ class Shared:
 
     def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Panes, answers: Answers) -> pa.Array:
         predicate = query.predicate_of(call)
-        merged = [merge(panes, partial, predicate, answers) for partial in call.partials]
+        merged = [merge(panes, partial, predicate, answers, self.technique) for partial in call.partials]
         return call.recipe.lower(merged, call.result)
 
 
-def merge(panes: Panes, partial: Partial, predicate: Predicate, answers: Answers) -> Answered:
+def merge(panes: Panes, partial: Partial, predicate: Predicate, answers: Answers, technique: str) -> Answered:
     """One partial over every window."""
     lo, hi = answers.lo, answers.hi
     measured = panes.measure(partial, predicate)
-    if measured.monoid.invertible:
+    if technique == "auto" and measured.monoid.invertible:
         values = slide_prefix(measured.monoid, panes.prefix(partial, predicate), lo, hi)
     else:
-        values = slide(measured.monoid, measured.values, lo, hi)
+        values = slide(measured.monoid, measured.values, lo, hi, technique)
     valid = None
     if measured.valid is not None:
         (present,) = slide(add_int, (measured.valid,), lo, hi)
