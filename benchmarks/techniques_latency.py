@@ -21,7 +21,7 @@ from weft.evaluate.techniques.interface import evict, push, query
 
 @intrinsic
 def cycles(_: Any) -> Any:
-    """The cycle counter: a clock call would cost more than most answers, and ticks in steps of 10 ns."""
+    """The cycle counter: a call to a clock would cost more than most answers."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         counter = ir.FunctionType(ir.IntType(64), [])

@@ -38,8 +38,8 @@ def slide(monoid: Monoid, values: Columns, lo: np.ndarray, hi: np.ndarray, *, th
     lo, hi
         int64, neither ever falling, ``0 <= lo <= hi <= len(values[0])``.
     threads
-        More than one cuts the answers into that many stretches and runs them side by side; kernels hold no lock. Pays
-        from about 100,000 answers; inside a Spark task, which owns one core, it does not.
+        More than one cuts the answers into that many stretches and runs them side by side; kernels hold no lock. A
+        Spark task owns one core, so there it stays at one.
 
     Returns
     -------
