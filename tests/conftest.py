@@ -11,7 +11,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from hypothesis import settings
+
 from oracle import totals
+
+settings.register_profile("weft", derandomize=True, deadline=None, database=None)
+settings.load_profile("weft")
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,8 @@ def test_every_snippet_of_the_page_runs(page: Path, spark: object, tmp_path: Pat
     try:
         for number, (language, text) in enumerate(snippets(page)):
             if language == "python":
+                # Spark's own working folder is where it was started
+                text = text.replace('"trades.parquet"', f'"{tmp_path}/trades.parquet"')
                 exec(compile(text, f"{page.name}, snippet {number}", "exec"), names)
             elif language == "sql":
                 parse_file(text)

@@ -16,7 +16,7 @@ from weft.query.spans import Span, UnreadableError, span_of
 
 NAMES = ["a", "b", "price", "`back quoted`", "t.volume", "s.x", "café", "`tick``ed`", "t.s.y", "date", "`CASE`"]
 LITERALS = [
-    *("1", "2L", "1.5", "3.0D", "1e3", "4BD", ".5", "NULL", "TRUE"),
+    *("1", "2L", "1.5", "3.0D", "1e3", "4BD", "NULL", "TRUE"),
     *("'text'", '"double"', r"'it\'s'", r"r'\d+'", "'--no comment'", "'x' 'y'", "X'1F'"),
     *("DATE '2024-01-01'", "TIMESTAMP '2024-01-01 00:00:00'"),
     *("INTERVAL '1' DAY", "INTERVAL 3 HOURS", "INTERVAL '1:30' HOUR TO MINUTE"),
