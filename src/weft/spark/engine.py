@@ -65,7 +65,7 @@ class Engine:
             With every bad query, where in its text, what is wrong and what would be right.
         """
         columns = {stream.name: tuple(stream.rows.columns) for stream in self._streams.values()}
-        queries = parse_file(text, columns)
+        queries = parse_file(text, columns, taken=self._queries)
         bound, errors = self._bind(queries)
         if errors:
             raise QueriesError(errors)
