@@ -137,8 +137,8 @@ def _moments(order: int, lowering: Lowering) -> Callable[[Types], Recipe]:
 
 JOINT_COLUMNS = (
     "regr_count({1}, {0})",
-    "regr_avgx(double({1}), double({0}))",
-    "regr_avgy(double({1}), double({0}))",
+    "sum(nvl2({1}, double({0}), null))",
+    "sum(nvl2({0}, double({1}), null))",
     "regr_sxy({1}, {0})",
     "regr_sxx({1}, {0})",
     "regr_syy({1}, {0})",

@@ -236,10 +236,12 @@ def _central(moment: Array, n: Array, m2: Array) -> Array:
 
 
 def decode_joint(monoid: Monoid) -> Decoder:
-    """Joint moments as Spark's regr_* functions give them: count, means, co-moment and, for corr, both spreads."""
+    """Joint moments of pairs without NULL: their count, both sums, the co-moment and, for corr, both spreads."""
 
     def decode(columns: Sequence[pa.Array]) -> Decoded:
-        return Decoded(monoid, tuple(as_floats(column, 0.0) for column in columns))
+        n, *others = (as_floats(column, 0.0) for column in columns)
+        means = [total / np.maximum(n, 1.0) for total in others[:2]]
+        return Decoded(monoid, (n, *means, *others[2:]))
 
     return decode
 

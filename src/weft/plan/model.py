@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -45,19 +46,19 @@ def key_column(key: Expression) -> str:
     return digest("k", key.canonical)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Predicate:
     """Which rows an aggregate sees: a WHERE, and perhaps a FILTER that is looked at only where the WHERE holds."""
 
     where: Expression | None = None
     filter: Expression | None = None
 
-    @property
+    @cached_property
     def everything(self) -> bool:
         """Whether it lets every row through."""
         return self.where is None and self.filter is None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Its column."""
         return digest("b", *(part.canonical if part else "" for part in (self.where, self.filter)))
@@ -77,7 +78,7 @@ class Partial:
         return tuple(digest("p", template, condition, *arguments) for template in self.measure.columns)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BoundCall:
     """An aggregate call with types: what to keep for it and what type comes out."""
 
@@ -86,18 +87,18 @@ class BoundCall:
     recipe: Recipe
     result: pa.DataType
 
-    @property
+    @cached_property
     def partials(self) -> tuple[Partial, ...]:
         """What it is computed from."""
         return tuple(Partial(measure, self.call.arguments) for measure in self.recipe.measures)
 
-    @property
+    @cached_property
     def hashed(self) -> bool:
         """Whether Spark aggregates all of it by hashing."""
         return all(measure.hashed for measure in self.recipe.measures)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BoundQuery:
     """A query that was checked against the stream's schema."""
 
@@ -113,7 +114,7 @@ class BoundQuery:
         """The query's name."""
         return self.query.name
 
-    @property
+    @cached_property
     def direct(self) -> bool:
         """Whether workers write its rows as they are: bare columns that show the window and every key."""
         outputs = self.query.outputs
@@ -122,7 +123,7 @@ class BoundQuery:
         distinct = len({column.lower() for column in self.columns}) == len(self.columns)
         return self.query.bare and window and distinct and len(shown) == len(self.query.keys)
 
-    @property
+    @cached_property
     def predicate(self) -> Predicate:
         """The rows it sees."""
         return Predicate(self.query.where)
@@ -131,13 +132,13 @@ class BoundQuery:
         """The rows that one of its aggregates sees."""
         return Predicate(self.query.where, call.call.filter)
 
-    @property
+    @cached_property
     def predicates(self) -> frozenset[Predicate]:
         """Its own predicate and those of its filtered aggregates."""
         return frozenset({self.predicate, *(self.predicate_of(call) for call in self.calls)})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grouping:
     """Queries that share slices: one grouping set of the shared aggregation, by all the keys that they group by."""
 
@@ -147,34 +148,34 @@ class Grouping:
     conditional: bool = False
     """Whether predicates stand inside the partials instead of splitting slices into shards."""
 
-    @property
+    @cached_property
     def hashed(self) -> bool:
         """Whether Spark aggregates it by hashing, not by sorting."""
         return all(call.hashed for query in self.queries for call in query.calls)
 
-    @property
+    @cached_property
     def key_columns(self) -> tuple[str, ...]:
         """The names of the key columns."""
         return tuple(key_column(key) for key in self.keys)
 
-    @property
+    @cached_property
     def placing_columns(self) -> tuple[str, ...]:
         """The columns of the keys that all its queries group by: slices that share them must meet in one bucket."""
         shared = [key for key in self.keys if all(key in query.query.keys for query in self.queries)]
         return tuple(key_column(key) for key in shared)
 
-    @property
+    @cached_property
     def slice_column(self) -> str:
         """The column that holds the start of a row's slice."""
         return digest("s", *(f"{progression.step}+{progression.offset}" for progression in self.progressions))
 
-    @property
+    @cached_property
     def predicates(self) -> tuple[Predicate, ...]:
         """Every distinct predicate of its queries but the one that lets all rows through, in a fixed order."""
         distinct = {predicate for query in self.queries for predicate in query.predicates if not predicate.everything}
         return tuple(sorted(distinct, key=lambda predicate: predicate.name))
 
-    @property
+    @cached_property
     def signatures(self) -> tuple[tuple[str, tuple[Predicate, ...]], ...]:
         """The columns that tell which predicates a row satisfies, with the predicates of their bits from the lowest."""
         if self.conditional:
@@ -189,18 +190,18 @@ class Grouping:
                 return column, word.index(predicate)
         raise KeyError(predicate)
 
-    @property
+    @cached_property
     def wants_everything(self) -> bool:
         """Whether some query looks at every row."""
         return any(query.predicate.everything for query in self.queries)
 
-    @property
+    @cached_property
     def windows(self) -> tuple[Window, ...]:
         """The distinct windows of its queries."""
         return tuple(dict.fromkeys(query.query.window for query in self.queries))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """Everything that one step over one stream computes."""
 
@@ -211,14 +212,16 @@ class Plan:
     same_as: dict[str, str] = field(default_factory=dict)
     """Names of queries that ask what an earlier one asks, and that one's name."""
     technique: str = "auto"
+    loads: tuple[float, ...] = ()
+    """How much work each grouping is compared with the others, where a sample told it."""
 
-    @property
+    @cached_property
     def predicates(self) -> tuple[Predicate, ...]:
         """Every distinct predicate."""
         distinct = {predicate for grouping in self.groupings for predicate in grouping.predicates}
         return tuple(sorted(distinct, key=lambda predicate: predicate.name))
 
-    @property
+    @cached_property
     def partials(self) -> tuple[Partial, ...]:
         """Every distinct partial."""
         return tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,9 +13,12 @@ from pyspark.sql.types import StructType
 
 from weft.errors import WeftError
 from weft.plan.model import BoundQuery
+from weft.plan.sheet import Sheet
 from weft.query.model import KEY, WINDOW, Part
 from weft.spark.bind import Bound
+from weft.spark.computing import rows_of, sheet_schema
 from weft.spark.files import Folder
+from weft.spark.rows import quoted
 from weft.spark.step import Outcome, Totals
 
 LONG = "query string, window_start timestamp, window_end timestamp, key map<string,string>, value map<string,string>"
@@ -31,6 +34,8 @@ class Staged:
     outcomes: Mapping[str, Outcome]
     same_as: Mapping[str, str]
     """Queries that ask what another one asks."""
+    sheets: Sequence[Sheet]
+    """Where queries whose select list is still to be computed have their rows, one a stream."""
 
     def original(self, name: str) -> str:
         """The query whose files hold the answers of ``name``."""
@@ -45,10 +50,15 @@ class Staged:
         outcome = self.outcome(name)
         if outcome.failure:
             raise WeftError(f"query {name} has no answers: {outcome.failure}")
-        schema = self.bound[self.original(name)].staged
+        bound = self.bound[self.original(name)]
         if not outcome.files:
-            return self.spark.createDataFrame([], schema)
-        return self.spark.read.schema(schema).parquet(*map(self.folder.url, outcome.files))
+            return self.spark.createDataFrame([], bound.staged)
+        files = map(self.folder.url, outcome.files)
+        if bound.query.direct:
+            return self.spark.read.schema(bound.staged).parquet(*files)
+        sheet = next(sheet for sheet in self.sheets if bound.query.name in sheet.places)
+        rows = self.spark.read.schema(sheet_schema(sheet, dict(self.bound))).parquet(*files)
+        return rows_of(rows, sheet, bound.query.name)
 
 
 class Answers(Mapping[str, DataFrame]):
@@ -116,11 +126,11 @@ class Answers(Mapping[str, DataFrame]):
         deliver(self._staged, path, overwrite=overwrite, progress=progress)
 
 
-def computed(staged: DataFrame, query: BoundQuery, keep: tuple[str, ...] = ()) -> DataFrame:
+def computed(staged: DataFrame, query: BoundQuery) -> DataFrame:
     """HAVING and the select list, evaluated by Spark from the user's own text over the placeholders."""
     frame = staged if query.query.having is None else staged.where(F.expr(query.query.having))
     outputs = zip(query.query.outputs, query.columns, strict=True)
-    return frame.select(*keep, *(F.expr(f"({output.sql})").alias(name) for output, name in outputs))
+    return frame.select(*(F.expr(f"({output.sql})").alias(name) for output, name in outputs))
 
 
 def with_schema(frame: DataFrame, schema: StructType) -> DataFrame:
@@ -141,7 +151,7 @@ def long_form(staged: Staged, name: str) -> DataFrame:
     start, end = _window_ends(query)
     keys = {key.sql: _key_column(query, index) for index, key in enumerate(query.query.keys)}
     values = {
-        column: F.col(_quoted(column)) if query.direct else F.expr(f"({output.sql})")
+        column: F.col(quoted(column)) if query.direct else F.expr(f"({output.sql})")
         for output, column in zip(query.query.outputs, names, strict=True)
         if output.part in {None, Part.AGGREGATE}
     }
@@ -161,7 +171,7 @@ def _window_ends(query: BoundQuery) -> tuple[Column, Column]:
         return F.col(f"{WINDOW}.start"), F.col(f"{WINDOW}.end")
     reach = F.make_dt_interval(secs=F.lit(query.query.window.range).cast("decimal(38,6)") / F.lit(1_000_000))
     for output, column in zip(query.query.outputs, query.columns, strict=True):
-        found = F.col(_quoted(column))
+        found = F.col(quoted(column))
         if output.part is Part.WINDOW:
             return found["start"], found["end"]
         if output.part is Part.WINDOW_START:
@@ -176,14 +186,10 @@ def _key_column(query: BoundQuery, index: int) -> Column:
         return F.col(f"{KEY}{index}")
     for output, column in zip(query.query.outputs, query.columns, strict=True):
         if output.part is Part.KEY and output.index == index:
-            return F.col(_quoted(column))
+            return F.col(quoted(column))
     raise AssertionError("a query that is written directly shows its keys")
 
 
 def _map(columns: dict[str, Column]) -> Column:
     parts = [part for name, column in columns.items() for part in (F.lit(name), column.cast("string"))]
     return F.create_map(*parts) if parts else F.expr("CAST(map() AS map<string,string>)")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

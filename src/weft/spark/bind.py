@@ -26,7 +26,7 @@ from weft.algebra.aggregates import UnsupportedAggregateError, recipe
 from weft.errors import QueryError, WeftError
 from weft.plan.model import BoundCall, BoundQuery, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Expression, Output, Part, Query
-from weft.spark.rows import predicate_column
+from weft.spark.rows import predicate_text
 
 Thing = TypeVar("Thing")
 
@@ -129,7 +129,7 @@ def _learn(stream: Stream, queries: Sequence[Query]) -> None:
     _learn_all(calls, stream._calls, lambda call: F.expr(call_text(call)), stream.empty.agg)
     predicates = {Predicate(query.where) for query in queries if query.where} - stream._predicates
     checked: dict[Predicate, StructField] = {}
-    _learn_all(predicates, checked, predicate_column, stream.empty.select)
+    _learn_all(predicates, checked, lambda one: F.expr(predicate_text(one)), stream.empty.select)
     stream._predicates |= checked.keys()
     _learn_outputs(stream, queries)
 
@@ -231,7 +231,7 @@ def _check_predicate(stream: Stream, query: Query) -> None:
     if query.where is None or Predicate(query.where) in stream._predicates:
         return
     try:
-        stream.empty.select(predicate_column(Predicate(query.where)))
+        stream.empty.select(F.expr(predicate_text(Predicate(query.where))))
     except PySparkException as error:
         raise _refused(query, error) from None
     stream._predicates.add(Predicate(query.where))

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from urllib.parse import unquote
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from uuid import uuid4
 
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from weft.errors import WeftError
+from weft.plan.model import batched
 from weft.query.model import WINDOW
 from weft.spark.answers import Staged, computed
+from weft.spark.computing import Computation
 from weft.spark.failures import data_error
 from weft.spark.files import Folder
+from weft.spark.step import gather
 
-JOBS = 4
-"""Spark jobs at a time: planning one overlaps with running another."""
-OWNER = "__weft_query"
-"""The column that tells whose rows these are, where one Spark job computes those of several queries."""
+TEMPLATES = 64
+"""Select lists that one Spark job computes: the code for more becomes too large to compile."""
 
 
 def deliver(staged: Staged, path: str, *, overwrite: bool, progress: Callable[[int, int], object]) -> None:
@@ -32,12 +31,12 @@ def deliver(staged: Staged, path: str, *, overwrite: bool, progress: Callable[[i
         raise WeftError(f"{path} is there already: give another folder, or allow it to be overwritten")
     building = Folder(f"{target.root.rstrip('/')}.writing-{uuid4().hex[:8]}")
     try:
-        with ThreadPoolExecutor(JOBS) as pool:
-            running = [pool.submit(finish, staged, names, building) for names in templates(staged)]
-            done = 0
-            for job in as_completed(running):
-                done += job.result()
-                progress(done, len(staged.bound))
+        done = 0
+        for names in (*direct(staged, building), *computations(staged, building)):
+            done += len(names)
+            progress(done, len(staged.bound))
+        for name in staged.outcomes:
+            say_schema(staged, name, building)
         for name, original in staged.same_as.items():
             copy(staged, original, name, building)
         target.remove()
@@ -47,31 +46,41 @@ def deliver(staged: Staged, path: str, *, overwrite: bool, progress: Callable[[i
         raise
 
 
-def finish(staged: Staged, names: list[str], building: Folder) -> int:
-    """Compute what is left to compute for queries of one template and put their files in place."""
-    if not staged.bound[names[0]].query.direct:
-        compute(staged, names, building)
-    for name in names:
-        put_in_place(staged, name, building)
-    return len(names)
+def direct(staged: Staged, building: Folder) -> Iterator[Sequence[str]]:
+    """Put the files in place that workers wrote as they are to be."""
+    for name, outcome in staged.outcomes.items():
+        if staged.bound[name].query.direct and not outcome.failure:
+            building.make(name)
+            for file in outcome.files:
+                staged.folder.link(file, building)
+            yield [name]
 
 
-def templates(staged: Staged) -> list[list[str]]:
-    """Queries for which Spark has to compute the same expressions over the same types, together."""
-    groups: dict[object, list[str]] = {}
-    for name, bound in staged.bound.items():
-        if name not in staged.same_as and not staged.outcomes[name].failure:
-            query = bound.query.query
-            direct = bound.query.direct
-            template = name if direct else (query.outputs, query.having, bound.query.columns, bound.staged.json())
-            groups.setdefault(template, []).append(name)
-    return list(groups.values())
+def computations(staged: Staged, building: Folder) -> Iterator[Sequence[str]]:
+    """Have Spark compute the select lists of all other queries, many in one job."""
+    for sheet in staged.sheets:
+        computation = Computation(staged.spark, sheet, dict(staged.bound))
+        alone: list[str] = []
+        together: list[Sequence[str]] = []
+        for some in sheet.templates:
+            names = [query.name for query in some if staged.outcomes[query.name].files]
+            alone += [name for name in names if not computation.is_simple(name)]
+            together.append([name for name in names if computation.is_simple(name)])
+        for part in batched(together, TEMPLATES):
+            names = [name for some in part for name in some]
+            compute(names, staged, partial(compute_together, computation, staged, building))
+            yield names
+        for name in alone:
+            compute([name], staged, partial(compute_alone, staged, building))
+            yield [name]
 
 
-def compute(staged: Staged, names: list[str], building: Folder) -> None:
-    """Have Spark compute the rows of queries with one template; a data error fails only the query it stems from."""
+def compute(names: Sequence[str], staged: Staged, run: Callable[[Sequence[str]], None]) -> None:
+    """Run the computation; a data error fails only the queries it stems from, which are found by halves."""
+    if not names:
+        return
     try:
-        compute_together(staged, names, building)
+        run(names)
     except PySparkException as error:
         message = data_error(error)
         if message is None:
@@ -79,53 +88,42 @@ def compute(staged: Staged, names: list[str], building: Folder) -> None:
         if len(names) == 1:
             staged.outcomes[names[0]].failure = message
             return
-        for name in names:
-            compute(staged, [name], building)
+        middle = len(names) // 2
+        compute(names[:middle], staged, run)
+        compute(names[middle:], staged, run)
 
 
-def compute_together(staged: Staged, names: list[str], building: Folder) -> None:
-    """One Spark job for queries with one template."""
-    files = [file for name in names for file in staged.outcomes[name].files]
-    if not files:
-        return
-    bound = staged.bound[names[0]]
-    rows = staged.spark.read.schema(bound.staged).parquet(*map(staged.folder.url, files))
-    folder_name = F.regexp_extract(F.col("_metadata.file_path"), "query=([^/]*)/[^/]*$", 1)
-    owned = rows.select("*", folder_name.alias(OWNER))
+def compute_together(computation: Computation, staged: Staged, building: Folder, names: Sequence[str]) -> None:
+    """One Spark job for many queries."""
     job = Folder(f"{building.root}/.computed-{uuid4().hex[:8]}")
-    frame = computed(owned, bound.query, keep=(OWNER,))
-    if bound.query.query.having is not None:
-        count_what_having_left(staged, names, owned.where(F.expr(bound.query.query.having)))
-    if len(names) == 1:
-        frame.drop(OWNER).write.parquet(job.url())
-        job.move_to(building.of(names[0]))
-        return
-    frame.write.partitionBy(OWNER).parquet(job.url())
-    for name in names:
-        made = Folder(f"{job.root}/{OWNER}={Folder.encoded(name)}")
-        if made.exists():
-            made.move_to(building.of(name))
+    files = sorted({staged.folder.url(file) for name in names for file in staged.outcomes[name].files})
+    written = gather(names, computation.run(files, names, job))
+    for name, outcome in written.items():
+        if staged.bound[name].query.query.having is not None:
+            staged.outcomes[name].rows, staged.outcomes[name].windows = outcome.rows, outcome.windows
+        building.make(name)
+        for file in outcome.files:
+            job.link(file, building)
     job.remove()
 
 
-def count_what_having_left(staged: Staged, names: list[str], rows: DataFrame) -> None:
-    """Rows and windows of queries whose HAVING the workers could not know."""
-    counts = rows.groupBy(OWNER).agg(F.count(F.lit(1)), F.count_distinct(WINDOW)).collect()
-    left = {unquote(owner): (found, windows) for owner, found, windows in counts}
-    for name in names:
-        outcome = staged.outcomes[name]
-        outcome.rows, outcome.windows = left.get(name, (0, 0))
+def compute_alone(staged: Staged, building: Folder, names: Sequence[str]) -> None:
+    """One Spark job for one query, with columns of types that only Spark writes."""
+    (name,) = names
+    query = staged.bound[name].query
+    rows = staged.read(name)
+    computed(rows, query).write.parquet(building.of(name).url())
+    if query.query.having is not None:
+        left = rows.where(F.expr(query.query.having)).agg(F.count(F.lit(1)), F.count_distinct(WINDOW)).first()
+        assert left is not None
+        staged.outcomes[name].rows, staged.outcomes[name].windows = left[0], left[1]
 
 
-def put_in_place(staged: Staged, name: str, building: Folder) -> None:
-    """Link the files that workers wrote; a query without rows gets an empty file, which tells its schema."""
-    outcome = staged.outcomes[name]
-    if outcome.failure:
+def say_schema(staged: Staged, name: str, building: Folder) -> None:
+    """A query without rows gets an empty file, which tells its schema."""
+    if staged.outcomes[name].failure:
         return
     building.make(name)
-    if staged.bound[name].query.direct:
-        for file in outcome.files:
-            staged.folder.link(file, building)
     if building.of(name).is_empty():
         filesystem, path = building.open(building.file(name, "part-empty.parquet"))
         schema = to_arrow_schema(staged.bound[name].schema, timezone="UTC")

@@ -15,6 +15,7 @@ from weft.errors import QueriesError, QueryError, WeftError
 from weft.plan.build import build
 from weft.plan.explain import explain
 from weft.plan.model import BoundQuery, Plan
+from weft.plan.sheet import Sheet, sheet
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
 from weft.spark.answers import Answers, Staged
@@ -139,6 +140,7 @@ class Engine:
         folder = Folder(staging or tempfile.mkdtemp(prefix="weft-"))
         outcomes: dict[str, Outcome] = {}
         same_as: dict[str, str] = {}
+        sheets: list[Sheet] = []
         totals = Totals()
         started = time.perf_counter()
         for stream in self._streams.values():
@@ -147,9 +149,10 @@ class Engine:
                 plan, result = self._run_stream(stream, queries, folder)
                 outcomes |= result.outcomes
                 same_as |= plan.same_as
+                sheets.append(sheet(plan.queries))
                 totals += result.totals
         totals = replace(totals, seconds=time.perf_counter() - started)
-        staged = Staged(self.spark, folder, dict(self._queries), outcomes, same_as)
+        staged = Staged(self.spark, folder, dict(self._queries), outcomes, same_as, sheets)
         return Answers(staged, totals, temporary=staging is None)
 
     def _queries_of(self, stream: Stream) -> list[BoundQuery]:

@@ -59,7 +59,11 @@ class Folder:
 
     def make(self, name: str) -> None:
         """Make the sub-folder of a query, if it is not there."""
-        filesystem, path = self.of(name).open()
+        self.make_folder(f"query={self.encoded(name)}")
+
+    def make_folder(self, folder: str) -> None:
+        """Make a sub-folder, if it is not there."""
+        filesystem, path = self.open(folder)
         filesystem.create_dir(path, recursive=True)
 
     def exists(self) -> bool:

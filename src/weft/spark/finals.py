@@ -65,7 +65,7 @@ def sliced_finals(slices: Slices, queries: Sequence[BoundQuery], technique: str)
     for predicate, some in by_predicate.items():
         passing = slices if predicate.everything else Passing.of(slices, predicate)
         if len(passing.keys):
-            shared = Shared(slices, passing, technique)
+            shared = Shared(slices, Panes.whole(passing), technique)
             for query in sorted(some, key=lambda query: (query.query.window.slide, query.query.window.range)):
                 yield shared.answer(query)
 
@@ -85,12 +85,11 @@ class Shared:
         window = query.query.window
         panes = self.panes(window)
         answers = self.windows(window, panes)
-        distinct = np.unique(answers.windows)
         try:
             aggregates = [self._aggregate(query, call, panes, answers) for call in query.calls]
         except DataError as error:
-            return Answer(query, None, distinct, str(error))
-        return Answer(query, Assembly(query, self.slices, answers, aggregates).table(), distinct)
+            return Answer(query, None, answers.distinct, str(error))
+        return Answer(query, Assembly(query, self.slices, answers, aggregates).table(), answers.distinct)
 
     def panes(self, window: Window) -> Panes:
         """The panes of a window's slicing, made from the coarsest there are that are fine enough."""

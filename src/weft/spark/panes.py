@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,6 +50,7 @@ class Slices:
     starts: Array
     order: Array
     _decoded: dict[tuple[str, ...], Decoded] = field(default_factory=dict)
+    _signatures: dict[str, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, grouping: Grouping, table: pa.Table, by: Sequence[Expression]) -> Slices:
@@ -64,12 +66,19 @@ class Slices:
 
     def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
         """The partial's columns in the order of keys and time; identities where the predicate's bit is not set."""
-        if self.grouping.conditional and not predicate.everything:
-            return self._decode(partial, partial.columns(predicate))
-        decoded = self._decode(partial, partial.columns())
-        if predicate.everything:
+        decoded = self.decoded(partial, predicate)
+        if predicate.everything or self.grouping.conditional:
             return decoded
         return only_where(decoded, self.passes(predicate))
+
+    def decoded(self, partial: Partial, predicate: Predicate) -> Decoded:
+        """The partial's columns, whether or not the predicate's bit is set."""
+        condition = predicate if self.grouping.conditional and not predicate.everything else None
+        columns = partial.columns(condition)
+        if columns not in self._decoded:
+            arrays = [flatten(self.table.column(name)) for name in columns]
+            self._decoded[columns] = take(partial.measure.decode(arrays), self.order)
+        return self._decoded[columns]
 
     def passes(self, predicate: Predicate) -> Array:
         """Which slices hold rows that satisfy ``predicate``."""
@@ -77,15 +86,10 @@ class Slices:
             counts = np.asarray(flatten(self.table.column(predicate.name)))
             return (counts > 0)[self.order]
         column, bit = self.grouping.bit(predicate)
-        signature = np.asarray(flatten(self.table.column(column)))
-        set_bits: Array = (signature >> bit) & 1 == 1
-        return set_bits[self.order]
-
-    def _decode(self, partial: Partial, columns: tuple[str, ...]) -> Decoded:
-        if columns not in self._decoded:
-            arrays = [flatten(self.table.column(name)) for name in columns]
-            self._decoded[columns] = take(partial.measure.decode(arrays), self.order)
-        return self._decoded[columns]
+        if column not in self._signatures:
+            self._signatures[column] = np.asarray(flatten(self.table.column(column)))[self.order]
+        passing: Array = self._signatures[column] & np.int64(1 << bit) != 0
+        return passing
 
 
 @dataclass
@@ -93,6 +97,7 @@ class Passing:
     """The slices that a query's WHERE lets through."""
 
     slices: Slices
+    predicate: Predicate
     chosen: Array
     keys: Array
     starts: Array
@@ -101,11 +106,14 @@ class Passing:
     def of(cls, slices: Slices, predicate: Predicate) -> Passing:
         """Those of ``slices`` that hold rows which satisfy ``predicate``."""
         chosen = np.flatnonzero(slices.passes(predicate))
-        return cls(slices, chosen, slices.keys[chosen], slices.starts[chosen])
+        return cls(slices, predicate, chosen, slices.keys[chosen], slices.starts[chosen])
 
     def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
         """One partial over every slice that passes."""
-        return take(self.slices.measure(partial, predicate), self.chosen)
+        passing = take(self.slices.decoded(partial, predicate), self.chosen)
+        if predicate == self.predicate or self.slices.grouping.conditional:
+            return passing
+        return only_where(passing, self.slices.passes(predicate)[self.chosen])
 
 
 @dataclass
@@ -129,6 +137,13 @@ class Panes:
         firsts = group_starts(finer.keys, numbers)
         pointers = np.append(firsts, len(numbers))
         return cls(finer, numbers[firsts], pointers, finer.keys[firsts], finer.starts[firsts])
+
+    @classmethod
+    def whole(cls, finer: Stretch) -> Panes:
+        """Put the shards of each slice together."""
+        firsts = group_starts(finer.keys, finer.starts)
+        starts = finer.starts[firsts]
+        return cls(finer, starts, np.append(firsts, len(finer.keys)), finer.keys[firsts], starts)
 
     def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
         """One partial over every pane."""
@@ -238,6 +253,18 @@ class Answers:
     """The number of each window: it starts at ``offset + number * slide``."""
     lo: Array
     hi: Array
+
+    @cached_property
+    def distinct(self) -> Array:
+        """The numbers of the distinct windows, rising."""
+        if not len(self.windows):
+            return self.windows
+        least, most = int(self.windows.min()), int(self.windows.max())
+        if most - least > 8 * len(self.windows):
+            return np.unique(self.windows)
+        seen = np.zeros(most - least + 1, np.bool_)
+        seen[self.windows - least] = True
+        return np.flatnonzero(seen) + least
 
 
 def windows_of(panes: Panes, window: Window) -> Answers:

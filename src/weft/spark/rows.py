@@ -1,12 +1,14 @@
-"""Rows to slices, in the JVM only: plain column expressions and one aggregation for all groupings."""
+"""Rows to slices, in the JVM only: plain column expressions and one aggregation for all groupings.
+
+Expressions are put together as text: a call into the JVM for every part of every expression took longer than the plan.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType
 
@@ -43,23 +45,21 @@ def prepare(rows: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _timed(rows: DataFrame, event_time: str) -> DataFrame:
-    column = rows[_quoted(event_time)]
-    return rows.where(column.isNotNull()).withColumn(TIME, event_micros(rows, event_time))
+    timed = rows.where(f"{quoted(event_time)} IS NOT NULL")
+    return timed.selectExpr("*", f"{event_micros(rows, event_time)} AS {TIME}")
 
 
-def event_micros(rows: DataFrame, event_time: str) -> Column:
+def event_micros(rows: DataFrame, event_time: str) -> str:
     """Event time as integer microseconds; a time without zone counts from 1970-01-01 on its own clock."""
-    column = F.col(_quoted(event_time))
+    column = quoted(event_time)
     if not isinstance(rows.schema[event_time].dataType, TimestampNTZType):
-        return F.unix_micros(column)
+        return f"unix_micros({column})"
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
     if zone in {"UTC", "Etc/UTC", "Z", "GMT", "+00:00"}:
-        return F.unix_micros(column.cast("timestamp"))
+        return f"unix_micros(CAST({column} AS TIMESTAMP))"
     # the cast above would go through the session's zone, where some local times do not exist and some exist twice
-    days = F.unix_date(column.cast("date")).cast("bigint")
-    seconds = F.hour(column) * F.lit(3600) + F.minute(column) * F.lit(60)
-    fraction = (F.expr(f"extract(SECOND FROM {_quoted(event_time)})") * F.lit(1_000_000)).cast("bigint")
-    return (days * F.lit(86_400) + seconds) * F.lit(1_000_000) + fraction
+    seconds = f"unix_date(CAST({column} AS DATE)) * 86400L + hour({column}) * 3600 + minute({column}) * 60"
+    return f"(({seconds}) * 1000000L + CAST(extract(SECOND FROM {column}) * 1000000 AS BIGINT))"
 
 
 def _predicates(rows: DataFrame, plan: Plan) -> DataFrame:
@@ -70,60 +70,78 @@ def _predicates(rows: DataFrame, plan: Plan) -> DataFrame:
     if not plan.predicates:
         return rows
     words = enumerate(batched(plan.predicates, BITS))
-    marked = rows.select("*", *(_bits(map(predicate_column, word)).alias(f"{WORD}{n}") for n, word in words))
+    marked = rows.selectExpr("*", *(f"{_bits(map(predicate_text, word))} AS {WORD}{n}" for n, word in words))
     if any(grouping.wants_everything for grouping in plan.groupings):
         return marked
     return marked.where(_any(plan, (predicate for predicate in plan.predicates if predicate.filter is None)))
 
 
-def predicate_column(predicate: Predicate) -> Column:
+def predicate_text(predicate: Predicate) -> str:
     """Whether a row satisfies it: never NULL, and the FILTER is looked at only where the WHERE holds."""
-    where = F.lit(True) if predicate.where is None else F.expr(f"({predicate.where.sql})")
+    where = "true" if predicate.where is None else _own(predicate.where)
     if predicate.filter is not None:
-        where = F.when(where, F.expr(f"({predicate.filter.sql})"))
-    return F.coalesce(where, F.lit(False)).alias(predicate.name)
+        where = f"CASE WHEN {where} THEN {_own(predicate.filter)} END"
+    return f"coalesce({where}, false)"
 
 
-def _test(plan: Plan, predicate: Predicate) -> Column:
-    """Whether a row satisfies the predicate, by its bit."""
-    word, bit = divmod(plan.predicates.index(predicate), BITS)
-    return F.col(f"{WORD}{word}").bitwiseAND(F.lit(1 << bit)) != F.lit(0)
+def _own(expression: Expression) -> str:
+    """The user's own text as a part of a larger one; a comment at its end ends with the line."""
+    return f"({expression.sql}\n)"
 
 
-def _any(plan: Plan, predicates: Iterable[Predicate]) -> Column:
-    """Whether a row satisfies any of the predicates."""
+def _bits(conditions: Iterable[str]) -> str:
+    """Conditions as the bits of one BIGINT, from the lowest."""
+    return "(" + " | ".join(f"if({test}, {1 << bit}L, 0L)" for bit, test in enumerate(conditions)) + ")"
+
+
+def _masks(plan: Plan, predicates: Iterable[Predicate]) -> dict[int, int]:
+    """The bits of some predicates, word by word."""
     masks: dict[int, int] = {}
     for predicate in predicates:
         word, bit = divmod(plan.predicates.index(predicate), BITS)
         masks[word] = masks.get(word, 0) | 1 << bit
-    tests = [F.col(f"{WORD}{word}").bitwiseAND(F.lit(mask)) != F.lit(0) for word, mask in sorted(masks.items())]
-    return reduce(lambda left, right: left | right, tests)
+    return masks
+
+
+def _any(plan: Plan, predicates: Iterable[Predicate]) -> str:
+    """Whether a row satisfies any of the predicates."""
+    masks = sorted(_masks(plan, predicates).items())
+    return "(" + " OR ".join(f"({WORD}{word} & {mask}L) != 0L" for word, mask in masks) + ")"
+
+
+def _signature(plan: Plan, predicates: Sequence[Predicate]) -> str:
+    """The predicates' bits, close together: bits that move equally far move at once."""
+    moves: dict[tuple[int, int], int] = {}
+    for to, predicate in enumerate(predicates):
+        word, bit = divmod(plan.predicates.index(predicate), BITS)
+        moves[word, bit - to] = moves.get((word, bit - to), 0) | 1 << bit
+    parts = []
+    for (word, distance), mask in moves.items():
+        masked = f"({WORD}{word} & {mask}L)"
+        move = "shiftrightunsigned" if distance > 0 else "shiftleft"
+        parts.append(f"{move}({masked}, {abs(distance)})" if distance else masked)
+    return "(" + " | ".join(parts) + ")"
 
 
 def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
     """Keys, slices, signatures and aggregates' arguments, and nothing else."""
-    columns: dict[str, Column] = {}
+    columns: dict[str, str] = {}
     for grouping in plan.groupings:
         for key, name in zip(grouping.keys, grouping.key_columns, strict=True):
-            columns[name] = _guarded(plan, key, _askers_of_key(plan, key)).alias(name)
-        columns[grouping.slice_column] = slice_start(F.col(TIME), grouping.progressions).alias(grouping.slice_column)
+            columns[name] = _guarded(plan, key, _askers_of_key(plan, key))
+        columns[grouping.slice_column] = slice_start(TIME, grouping.progressions)
         for name, word in grouping.signatures:
-            columns[name] = _bits(_test(plan, predicate) for predicate in word).alias(name)
+            columns[name] = _signature(plan, word)
     for (argument, summed), askers in _askers_of_arguments(plan).items():
-        name = argument_column(argument, summed)
-        columns[name] = _guarded(plan, argument, askers).alias(name)
+        columns[argument_column(argument, summed)] = _guarded(plan, argument, askers)
+    conditional = {p for grouping in plan.groupings if grouping.conditional for p in grouping.predicates}
     for predicate in plan.predicates:
-        if _is_conditional(plan, predicate):
-            columns[predicate.name] = _test(plan, predicate).alias(predicate.name)
+        if predicate in conditional:
+            columns[predicate.name] = _any(plan, [predicate])
     for number, grouping in enumerate(plan.groupings):
         if not grouping.wants_everything:
-            wanted = _any(plan, {query.predicate for query in grouping.queries})
-            columns[f"{WANTED}{number}"] = wanted.alias(f"{WANTED}{number}")
-    return rows.select(*columns.values())
-
-
-def _is_conditional(plan: Plan, predicate: Predicate) -> bool:
-    return any(grouping.conditional and predicate in grouping.predicates for grouping in plan.groupings)
+            columns[f"{WANTED}{number}"] = _any(plan, {query.predicate for query in grouping.queries})
+    return rows.selectExpr(*(f"{text} AS {name}" for name, text in columns.items()))
 
 
 def _askers_of_key(plan: Plan, key: Expression) -> set[Predicate]:
@@ -142,12 +160,11 @@ def _askers_of_arguments(plan: Plan) -> dict[tuple[Expression, bool], set[Predic
     return askers
 
 
-def _guarded(plan: Plan, expression: Expression, askers: set[Predicate]) -> Column:
+def _guarded(plan: Plan, expression: Expression, askers: set[Predicate]) -> str:
     """The expression, evaluated only for rows that some asker lets through: others could raise errors for nobody."""
-    value = F.expr(f"({expression.sql})")
     if any(asker.everything for asker in askers):
-        return value
-    return F.when(_any(plan, askers), value)
+        return _own(expression)
+    return f"CASE WHEN {_any(plan, askers)} THEN {_own(expression)} END"
 
 
 def argument_column(argument: Expression, summed: bool) -> str:
@@ -155,54 +172,56 @@ def argument_column(argument: Expression, summed: bool) -> str:
     return digest("a", argument.canonical, *(["summed"] if summed else []))
 
 
-def slice_start(time: Column, progressions: Iterable[Progression]) -> Column:
-    """The last edge at or before ``time``, as one native expression."""
-    edges = [time - F.pmod(time - F.lit(edge.offset), F.lit(edge.step)) for edge in progressions]
-    return edges[0] if len(edges) == 1 else F.greatest(*edges)
+def slice_start(time: str, progressions: Iterable[Progression]) -> str:
+    """The last edge at or before ``time``, as one native expression.
 
-
-def _bits(conditions: Iterable[Column]) -> Column:
-    """Conditions as the bits of one BIGINT, from the lowest."""
-    zero = F.lit(0).cast("bigint")
-    bits = [
-        F.when(condition, F.lit(1 << bit).cast("bigint")).otherwise(zero) for bit, condition in enumerate(conditions)
-    ]
-    return reduce(Column.bitwiseOR, bits)
+    Examples
+    --------
+    >>> slice_start("t", [Progression(step=10, offset=3)])
+    't - pmod(t - 3L, 10L)'
+    """
+    edges = [f"{time} - pmod({time} - {edge.offset}L, {edge.step}L)" for edge in progressions]
+    return edges[0] if len(edges) == 1 else f"greatest({', '.join(edges)})"
 
 
 def _aggregate(rows: DataFrame, plan: Plan, numbers: Sequence[int]) -> DataFrame:
     """One aggregation for several groupings, each a copy of the rows that it wants."""
     columns = layout(plan, numbers)
-    copies = F.explode(F.array(*map(F.lit, numbers))) if len(numbers) > 1 else F.lit(numbers[0])
-    copied = rows.select("*", copies.alias(GROUPING))
-    wanted = {n: F.col(f"{WANTED}{n}") for n in numbers if not plan.groupings[n].wants_everything}
+    copies = f"explode(array({', '.join(map(str, numbers))}))" if len(numbers) > 1 else str(numbers[0])
+    copied = rows.selectExpr("*", f"{copies} AS {GROUPING}")
+    wanted = {n: f"{WANTED}{n}" for n in numbers if not plan.groupings[n].wants_everything}
     if wanted:
-        copied = copied.where(F.coalesce(by_grouping(wanted, numbers), F.lit(True)))
-    keys = {SLICE: by_grouping({n: F.col(plan.groupings[n].slice_column) for n in numbers}, numbers)}
+        copied = copied.where(f"coalesce({by_grouping(wanted, numbers)}, true)")
+    keys = {SLICE: by_grouping({n: plan.groupings[n].slice_column for n in numbers}, numbers)}
     for name, signatures in columns.signatures.items():
-        keys[name] = by_grouping({n: F.col(column) for n, column in signatures.items()}, numbers)
+        keys[name] = by_grouping(signatures, numbers)
     for name, used in columns.keys.items():
-        keys[name] = by_grouping({n: F.col(key_column(key)) for n, key in used.items()}, numbers)
-    arguments: dict[str, Column] = {}
+        keys[name] = by_grouping({n: key_column(key) for n, key in used.items()}, numbers)
+    arguments: dict[str, str] = {}
     aggregates = [_aggregate_of(slot, arguments, numbers) for slot in columns.slots]
-    named = [column.alias(name) for name, column in (keys | arguments).items()]
-    grouped = copied.select(GROUPING, *named).groupBy(GROUPING, *keys)
-    return grouped.agg(*(aggregates or [F.count(F.lit(1)).alias("rows")]))
+    named = [f"{text} AS {name}" for name, text in (keys | arguments).items()]
+    grouped = copied.selectExpr(GROUPING, *named).groupBy(GROUPING, *keys)
+    return grouped.agg(*map(F.expr, aggregates or ["count(1) AS rows"]))
 
 
-def by_grouping(columns: dict[int, Column], numbers: Sequence[int]) -> Column:
-    """A column that depends on which grouping a copy of a row is for; NULL for groupings that do not use it."""
-    distinct = {str(column): column for column in columns.values()}
+def by_grouping(columns: dict[int, str], numbers: Sequence[int]) -> str:
+    """A column that depends on which grouping a copy of a row is for; NULL for groupings that do not use it.
+
+    Examples
+    --------
+    >>> by_grouping({0: "a", 1: "b"}, [0, 1])
+    'CASE grouping WHEN 0 THEN a WHEN 1 THEN b END'
+    >>> by_grouping({0: "a", 1: "a"}, [0, 1])
+    'a'
+    """
+    distinct = set(columns.values())
     if len(distinct) == 1 and (len(columns) == len(numbers) or len(numbers) == 1):
-        return next(iter(distinct.values()))
-    (first, value), *others = columns.items()
-    choice = F.when(F.col(GROUPING) == F.lit(first), value)
-    for number, column in others:
-        choice = choice.when(F.col(GROUPING) == F.lit(number), column)
-    return choice
+        return distinct.pop()
+    choices = " ".join(f"WHEN {number} THEN {column}" for number, column in columns.items())
+    return f"CASE {GROUPING} {choices} END"
 
 
-def _aggregate_of(slot: Slot, arguments: dict[str, Column], numbers: Sequence[int]) -> Column:
+def _aggregate_of(slot: Slot, arguments: dict[str, str], numbers: Sequence[int]) -> str:
     """The slot as a Spark aggregate; what its arguments are for each grouping is added to ``arguments``."""
     width = max(len(use.arguments) for use in slot.uses.values())
     conditional = any(use.condition for use in slot.uses.values())
@@ -211,14 +230,15 @@ def _aggregate_of(slot: Slot, arguments: dict[str, Column], numbers: Sequence[in
         values = {number: _argument(use, position) for number, use in slot.uses.items()}
         arguments[name] = by_grouping(values, numbers)
     template = "count({0})" if names and not width else slot.template
-    return F.expr(template.format(*names)).alias(slot.name)
+    return f"{template.format(*names)} AS {slot.name}"
 
 
-def _argument(use: Use, position: int) -> Column:
+def _argument(use: Use, position: int) -> str:
     """One argument; NULL, which every aggregate ignores, where the condition of a conditional partial fails."""
-    value = F.col(argument_column(use.arguments[position], use.summed)) if use.arguments else F.lit(1)
-    return value if use.condition is None else F.when(F.col(use.condition.name), value)
+    value = argument_column(use.arguments[position], use.summed) if use.arguments else "1"
+    return value if use.condition is None else f"CASE WHEN {use.condition.name} THEN {value} END"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as an identifier, whatever it is made of."""
     return "`" + name.replace("`", "``") + "`"

@@ -65,7 +65,8 @@ def adapt(plan: Plan, rows: DataFrame) -> Plan:
         return plan
     sample = look(plan, rows)
     joined = [one for hashed in (True, False) for one in join_small([s for s in sample if s.grouping.hashed is hashed])]
-    return replace(plan, groupings=tuple(choose_sharding(one) for one in joined))
+    loads = tuple(float(max(one.pieces, 1)) for one in joined)
+    return replace(plan, groupings=tuple(choose_sharding(one) for one in joined), loads=loads)
 
 
 def look(plan: Plan, rows: DataFrame) -> list[Sampled]:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.measures import Array
-from weft.plan.layout import layouts
 from weft.plan.model import Plan
+from weft.plan.placing import bucket_text
+from weft.plan.sheet import sheet
 from weft.spark.files import Folder
 from weft.spark.finals import GROUPING, Answer, finals
+from weft.spark.packing import Packing
 from weft.spark.rows import slices
 
 BUCKET = "__weft_bucket"
@@ -29,8 +32,22 @@ SETTINGS = {
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
     # wide aggregations are compiled too
     "spark.sql.codegen.maxFields": "2000",
+    # nothing to adapt; and where nothing comes in, it would drop the node that counts the rows
+    "spark.sql.adaptive.enabled": "false",
 }
+SHEETS = "sheets"
+"""The folder for what Spark has yet to compute select lists from."""
 SUMMARY = "query string, file string, rows bigint, windows binary, failure string, slices bigint"
+SUMMARY_TYPES = pa.schema(
+    [
+        ("query", pa.string()),
+        ("file", pa.string()),
+        ("rows", pa.int64()),
+        ("windows", pa.binary()),
+        ("failure", pa.string()),
+        ("slices", pa.int64()),
+    ]
+)
 
 
 @dataclass
@@ -41,6 +58,18 @@ class Outcome:
     rows: int = 0
     windows: int = 0
     failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a task wrote of one query, or why it could not; or, without a query, how many slices it had."""
+
+    query: str | None
+    file: str | None = None
+    rows: int = 0
+    windows: bytes = b""
+    failure: str | None = None
+    slices: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,15 +101,21 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
     started = time.perf_counter()
     spark = rows.sparkSession
     for query in plan.queries:
-        folder.make(query.name)
+        if query.direct:
+            folder.make(query.name)
+    folder.make_folder(SHEETS)
     read = Observation()
     observed = rows.observe(
         read, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
     )
     cut = slices(observed, plan)
-    placed = cut.select("*", bucket_column(plan, buckets)).repartitionById(buckets, F.col(BUCKET))
-    with settings(spark, SETTINGS):
-        summary = placed.mapInArrow(bucket_task(plan, folder), SUMMARY).toArrow()
+    packing = Packing.of(cut)
+    placed = cut.selectExpr("*", f"{bucket_text(plan, buckets, GROUPING)} AS {BUCKET}").repartitionById(
+        buckets, F.col(BUCKET)
+    )
+    with tuned(spark):
+        packed = packing.pack(placed.drop(BUCKET))
+        summary = packed.mapInArrow(bucket_task(plan, packing, folder), SUMMARY).toArrow()
     counted = read.get
     totals = Totals(
         rows_read=counted["rows"],
@@ -89,23 +124,16 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         answers=pc.sum(summary.column("rows")).as_py() or 0,
         seconds=time.perf_counter() - started,
     )
-    return StepResult(gather(plan, summary), totals)
-
-
-def bucket_column(plan: Plan, buckets: int) -> Column:
-    """Which bucket a slice belongs to: by the keys that all queries of its grouping have."""
-    bucket = F.lit(None).cast("int")
-    columns = layouts(plan)
-    for number, grouping in enumerate(plan.groupings):
-        own = {name: slot for slot, name in columns[number].names(number, grouping).items()}
-        hashed = F.pmod(F.hash(F.lit(number), *(own[name] for name in grouping.placing_columns)), F.lit(buckets))
-        bucket = F.when(F.col(GROUPING) == number, hashed).otherwise(bucket)
-    return bucket.alias(BUCKET)
+    return StepResult(gather([query.name for query in plan.queries], summary), totals)
 
 
 @contextmanager
-def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    """Spark settings for the time of a block."""
+def tuned(spark: SparkSession) -> Iterator[None]:
+    """Spark settings that suit the shared pass, for the time of a block."""
+    cores = spark.sparkContext.defaultParallelism
+    # several tasks a core, so that the cores end together
+    tasks = {"spark.sql.files.minPartitionNum": str(4 * cores), "spark.sql.shuffle.partitions": str(2 * cores)}
+    values = {**SETTINGS, **tasks}
     before = {key: spark.conf.get(key, None) for key in values}
     for key, value in values.items():
         spark.conf.set(key, value)
@@ -116,67 +144,75 @@ def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
             spark.conf.unset(key) if old is None else spark.conf.set(key, old)
 
 
-def bucket_task(plan: Plan, folder: Folder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def bucket_task(
+    plan: Plan, packing: Packing, folder: Folder
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a Spark task does with one bucket's slices."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         received = list(batches)
         if not received:
             return
-        table = pa.Table.from_batches(received)
-        yield summary_row(None, slices=len(table))
-        attempt = uuid.uuid4().hex[:12]
-        for answer in finals(plan, table):
-            yield write_answer(answer, folder, attempt)
+        table = packing.unpack(pa.Table.from_batches(received))
+        with AnswerWriter(plan, folder) as writer:
+            written = [writer.write(answer) for answer in finals(plan, table)]
+        yield summary_batch([Written(None, slices=len(table)), *written])
 
     return run
 
 
-def write_answer(answer: Answer, folder: Folder, attempt: str) -> pa.RecordBatch:
-    """Write a query's answers of one bucket; the name is the attempt's own, so that a repeated task harms nothing."""
-    name = answer.query.name
-    if answer.table is None:
-        return summary_row(name, failure=answer.failure)
-    file = folder.file(name, f"part-{attempt}.parquet")
-    write_parquet(answer.table, folder, file)
-    return summary_row(name, file=file, rows=len(answer.table), windows=pack(answer.windows))
+class AnswerWriter:
+    """Writes the answers of one bucket; files are named by the attempt, so that a repeated task harms nothing."""
+
+    def __init__(self, plan: Plan, folder: Folder) -> None:
+        self._file = f"part-{uuid.uuid4().hex[:12]}.parquet"
+        self._folder = folder
+        self._sheet = sheet(plan.queries)
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> AnswerWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def write(self, answer: Answer) -> Written:
+        """Write a query's answers, as they are or for Spark to compute from; gives what to tell the driver."""
+        name = answer.query.name
+        if answer.table is None:
+            return Written(name, failure=answer.failure)
+        file = self._folder.file(name, self._file) if answer.query.direct else f"{SHEETS}/{self._file}"
+        if answer.query.direct:
+            write_parquet(answer.table, self._folder, file)
+        else:
+            self._add(self._sheet.lay_out(name, answer.table), file)
+        return Written(name, file=file, rows=len(answer.table), windows=pack(answer.windows))
+
+    def _add(self, rows: pa.Table, file: str) -> None:
+        if self._writer is None:
+            filesystem, path = self._folder.open(file)
+            self._writer = pq.ParquetWriter(path, rows.schema, filesystem=filesystem, **parquet_options(rows.schema))
+        self._writer.write_table(rows)
 
 
 def write_parquet(table: pa.Table, folder: Folder, file: str) -> None:
-    """Typed Parquet as Spark reads it: strings by dictionary, everything else plain."""
-    dictionaries = [item.name for item in table.schema if pa.types.is_dictionary(item.type)]
+    """Typed Parquet as Spark reads it."""
     filesystem, path = folder.open(file)
-    pq.write_table(
-        table,
-        path,
-        filesystem=filesystem,
-        compression="snappy",
-        use_dictionary=dictionaries,
-        store_schema=False,
-        write_statistics=True,
-    )
+    pq.write_table(table, path, filesystem=filesystem, **parquet_options(table.schema))
 
 
-def summary_row(
-    query: str | None,
-    *,
-    file: str | None = None,
-    rows: int = 0,
-    windows: bytes = b"",
-    failure: str | None = None,
-    slices: int = 0,
-) -> pa.RecordBatch:
-    """What a task tells the driver of one query."""
-    return pa.RecordBatch.from_pydict(
-        {
-            "query": pa.array([query], pa.string()),
-            "file": pa.array([file], pa.string()),
-            "rows": pa.array([rows], pa.int64()),
-            "windows": pa.array([windows], pa.binary()),
-            "failure": pa.array([failure], pa.string()),
-            "slices": pa.array([slices], pa.int64()),
-        }
-    )
+def parquet_options(schema: pa.Schema) -> dict[str, Any]:
+    """Strings by dictionary, everything else plain."""
+    texts = [item.name for item in schema if pa.types.is_dictionary(item.type) or pa.types.is_string(item.type)]
+    return {"compression": "snappy", "use_dictionary": texts, "store_schema": False, "write_statistics": True}
+
+
+def summary_batch(written: Sequence[Written]) -> pa.RecordBatch:
+    """What a task tells the driver, all at once: a batch a query would cost more than its answers."""
+    columns = zip(*(astuple(one) for one in written), strict=True)
+    arrays = [pa.array(column, item.type) for column, item in zip(columns, SUMMARY_TYPES, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SUMMARY_TYPES)
 
 
 def pack(windows: Array) -> bytes:
@@ -212,9 +248,9 @@ def count_distinct(packed: list[bytes]) -> int:
     return count
 
 
-def gather(plan: Plan, summary: pa.Table) -> dict[str, Outcome]:
+def gather(names: Iterable[str], summary: pa.Table) -> dict[str, Outcome]:
     """What all buckets said, query by query."""
-    outcomes = {query.name: Outcome() for query in plan.queries}
+    outcomes = {name: Outcome() for name in names}
     packed: dict[str, list[bytes]] = {}
     for row in summary.to_pylist():
         if row["query"] is None:

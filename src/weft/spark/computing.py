@@ -1,0 +1,200 @@
+"""Select lists and HAVINGs that Spark has to compute: of many queries in one job, from the users' own texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    IntegerType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from weft.algebra.measures import Array
+from weft.plan.model import BoundQuery
+from weft.plan.sheet import QUERY, TEMPLATE, Sheet
+from weft.query.model import AGGREGATE, KEY, WINDOW, Window
+from weft.spark.bind import Bound
+from weft.spark.files import Folder
+from weft.spark.packing import Packing
+from weft.spark.step import SUMMARY, Written, pack, parquet_options, summary_batch, tuned
+
+PLACEHOLDER = re.compile(rf"\b({KEY}|{AGGREGATE})\d+\b")
+BARE = re.compile(r"\(\s*[\w.]+\s*\)")
+SIMPLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
+"""Types that Arrow writes to Parquet as Spark does; what has others is written by Spark, a job a query."""
+
+
+def sheet_schema(sheet: Sheet, bound: dict[str, Bound]) -> StructType:
+    """The table's columns as Spark types."""
+    kinds: dict[str, DataType] = {}
+    for name, places in sheet.places.items():
+        staged = bound[name].staged
+        kinds |= {column: staged[placeholder].dataType for placeholder, column in places.items()}
+    fields = [StructField(column, kinds[column]) for column in sheet.columns if column in kinds]
+    return StructType([StructField(QUERY, IntegerType()), StructField(TEMPLATE, IntegerType()), *fields])
+
+
+def rows_of(frame: DataFrame, sheet: Sheet, name: str) -> DataFrame:
+    """One query's rows under its own placeholders."""
+    number, _ = sheet.numbers[name]
+    own = (f"{column} AS {placeholder}" for placeholder, column in sheet.places[name].items())
+    return frame.where(f"{QUERY} = {number}").selectExpr(*own)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a query's rows go: which columns of the computed table, under which names."""
+
+    name: str
+    window: Window
+    having: bool
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Computation:
+    """One Spark job for the select lists of many queries."""
+
+    spark: SparkSession
+    sheet: Sheet
+    bound: dict[str, Bound]
+
+    def is_simple(self, name: str) -> bool:
+        """Whether all columns of a query have types that workers can write."""
+        return all(isinstance(item.dataType, SIMPLE) for item in self.bound[name].schema)
+
+    def run(self, files: Sequence[str], names: Sequence[str], folder: Folder) -> pa.Table:
+        """Compute the queries ``names`` and write ``folder/query=<name>/``; gives what was written, a row a file."""
+        chosen = set(names)
+        templates = {
+            at: some[0] for at, some in enumerate(self.sheet.templates) if any(query.name in chosen for query in some)
+        }
+        numbers = sorted(self.sheet.numbers[name][0] for name in chosen)
+        places = {at: self._output_places(query) for at, query in templates.items()}
+        rows = self.spark.read.schema(sheet_schema(self.sheet, self.bound)).parquet(*files)
+        rows = rows.where(f"{QUERY} IN ({', '.join(map(str, numbers))})")
+        havings = {at: self._own(query, query.query.having) for at, query in templates.items() if query.query.having}
+        if havings:
+            rows = rows.where(_choose(havings, otherwise="true"))
+        outputs: dict[str, dict[int, str]] = {}
+        for at, query in templates.items():
+            for place, output in zip(places[at], query.query.outputs, strict=True):
+                outputs.setdefault(place, {})[at] = self._own(query, output.sql)
+        window = [f"{WINDOW}.start AS {WINDOW}"] if havings else []
+        computed = rows.selectExpr(
+            QUERY, *window, *(f"{_choose(texts)} AS {place}" for place, texts in outputs.items())
+        )
+        targets = {}
+        for name in chosen:
+            number, at = self.sheet.numbers[name]
+            query = self.bound[name].query
+            columns = tuple(zip(places[at], query.columns, strict=True))
+            targets[number] = Target(name, query.query.window, query.query.having is not None, columns)
+            folder.make(name)
+        with tuned(self.spark):
+            packing = Packing.of(computed)
+            return packing.pack(computed).mapInArrow(writing_task(targets, packing, folder), SUMMARY).toArrow()
+
+    def _output_places(self, query: BoundQuery) -> list[str]:
+        """A column of the computed table for each output, by type."""
+        used: dict[str, int] = {}
+        places = []
+        for item in self.bound[query.name].schema:
+            kind = re.sub(r"\W", "_", item.dataType.simpleString())
+            used[kind] = used.get(kind, -1) + 1
+            places.append(f"o_{kind}_{used[kind]}")
+        return places
+
+    def _own(self, query: BoundQuery, text: str) -> str:
+        """The user's text over the columns of the table."""
+        places = self.sheet.places[query.name]
+        return f"({PLACEHOLDER.sub(lambda found: places[found.group()], text)}\n)"
+
+
+def _choose(texts: dict[int, str], otherwise: str = "NULL") -> str:
+    """What stands for each template; where all mean the same bare column, just that."""
+    askers: dict[str, list[str]] = {}
+    for at, text in texts.items():
+        askers.setdefault(text, []).append(str(at))
+    if len(askers) == 1 and BARE.fullmatch(text):
+        return text
+    choices = " ".join(f"WHEN {TEMPLATE} IN ({', '.join(some)}) THEN {text}" for text, some in askers.items())
+    return f"CASE {choices} ELSE {otherwise} END"
+
+
+def writing_task(
+    targets: dict[int, Target], packing: Packing, folder: Folder
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a Spark task does with computed rows: a Parquet file a query."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        attempt = uuid4().hex[:12]
+        writers: dict[int, Writing] = {}
+        for batch in batches:
+            for number, rows in runs(packing.unpack(pa.Table.from_batches([batch]))):
+                if number not in writers:
+                    writers[number] = Writing(targets[number], folder, f"part-{attempt}.parquet")
+                writers[number].add(rows)
+        if writers:
+            yield summary_batch([writing.finish() for writing in writers.values()])
+
+    return run
+
+
+def runs(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """Stretches of rows of the same query."""
+    numbers = np.asarray(rows.column(QUERY).combine_chunks())
+    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    for begin, end in pairwise(edges):
+        if end > begin:
+            yield int(numbers[begin]), rows.slice(begin, end - begin)
+
+
+class Writing:
+    """A query's file, while it is written."""
+
+    def __init__(self, target: Target, folder: Folder, file: str) -> None:
+        self.target = target
+        self.folder = folder
+        self.file = folder.file(target.name, file)
+        self.rows = 0
+        self.windows: list[Array] = []
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Some more rows."""
+        own = rows.select([column for column, _ in self.target.columns])
+        own = own.rename_columns([name for _, name in self.target.columns])
+        if self._writer is None:
+            filesystem, path = self.folder.open(self.file)
+            self._writer = pq.ParquetWriter(path, own.schema, filesystem=filesystem, **parquet_options(own.schema))
+        self._writer.write_table(own)
+        self.rows += len(own)
+        if self.target.having:
+            starts = np.asarray(pc.unique(rows.column(WINDOW)).cast(pa.int64()))
+            self.windows.append((starts - self.target.window.start) // self.target.window.slide)
+
+    def finish(self) -> Written:
+        """Close the file; what to tell the driver."""
+        if self._writer is not None:
+            self._writer.close()
+        windows = pack(np.unique(np.concatenate(self.windows))) if self.windows else b""
+        return Written(self.target.name, file=self.file, rows=self.rows, windows=windows)
