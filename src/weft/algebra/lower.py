@@ -179,7 +179,13 @@ def _wide(parts: tuple[Array, ...]) -> tuple[Array, Array]:
 def _as_float(parts: tuple[Array, ...]) -> Array:
     if len(parts) == 1:
         return parts[0].astype(np.float64, copy=False)
-    return parts[0].astype(np.float64) * 2.0**64 + parts[1].astype(np.float64)
+    high, low = parts
+    negative = high < 0
+    # from the magnitude: -1 is -2**64 + (2**64 - 1), and the second of these is 2**64 as a double
+    low = np.where(negative, ~low + np.uint64(1), low)
+    high = np.where(negative, ~high + (low == 0), high).view(np.uint64)
+    magnitude = high.astype(np.float64) * 2.0**64 + low.astype(np.float64)
+    return np.where(negative, -magnitude, magnitude)
 
 
 def _decimal(high: Array, low: Array, kind: pa.DataType, valid: Array | None) -> pa.Array:
