@@ -476,6 +476,15 @@ def test_floats_are_summed_as_doubles_and_compared_as_floats(spark: Any) -> None
     )
 
 
+def test_small_numbers_stay_themselves_beside_numbers_that_need_128_bits(spark: Any) -> None:
+    huge = 2**63 - 1
+    rows = [(i * 20 * SECOND, (-1, 1, huge, -huge)[i % 4], i % 4) for i in range(40)]
+    Case(spark, stream("ts timestamp, x bigint, k int", rows)).same(
+        f"SELECT window, k, avg(x) FROM s GROUP BY {WINDOW}, k",
+        f"SELECT window, avg(x), stddev(x) FROM s WHERE k < 2 GROUP BY {WINDOW}",
+    )
+
+
 # ---------------------------------------------------------------------- semantics 3: strings, dates, ties
 
 
@@ -656,6 +665,14 @@ def test_predicates_that_make_every_row_a_case_of_its_own_go_into_the_partials(s
     )
     assert "in the partials" in case.engine(*queries)[0].explain()
     case.same(*queries)
+
+
+def test_create_or_replace_changes_what_is_asked(spark: Any) -> None:
+    engine = weft.Engine(spark).stream("s", spark.sql("SELECT timestamp_seconds(id) AS ts, id FROM range(9)"), "ts")
+    engine.sql("CREATE VIEW a AS SELECT max(id) AS x FROM s GROUP BY window(ts, '1 minute')")
+    assert engine.sql("CREATE OR REPLACE VIEW A AS SELECT min(id) AS x FROM s GROUP BY window(ts, '1 minute')") == ["A"]
+    assert engine.queries == ("A",)
+    assert engine.run()["A"].collect() == [(0,)]
 
 
 def test_the_same_query_asked_twice_is_answered_twice(spark: Any) -> None:

@@ -247,6 +247,14 @@ def test_two_queries_of_one_name_are_refused() -> None:
     ]
 
 
+def test_only_create_or_replace_takes_the_name_of_a_query_registered_before() -> None:
+    body = f"SELECT count(*) FROM t GROUP BY {W}"
+    (query,) = parse_file(f"CREATE OR REPLACE VIEW b AS {body}", taken=["B"])
+    assert query.name == "b"
+    with pytest.raises(QueriesError, match="another query called b"):
+        parse_file(f"CREATE OR REPLACE VIEW b AS {body}; CREATE OR REPLACE VIEW b AS {body}", taken=["B"])
+
+
 def test_numbers_go_around_names_that_are_taken() -> None:
     body = f"SELECT count(*) FROM t GROUP BY {W}"
     queries = parse_file(f"{body}; {body}; CREATE VIEW q3 AS {body}", taken=["q1"])

@@ -39,7 +39,7 @@ def parse_file(text: str, columns: Columns | None = None, taken: Collection[str]
         columns first, then among the aliases of the select list; where the columns are not known an alias is taken
         wherever there is one.
     taken
-        Names that queries registered before have.
+        Names that queries registered before have; only ``CREATE OR REPLACE`` may use them again.
 
     Raises
     ------
@@ -92,16 +92,19 @@ def _name(
     statements: list[Statement], taken: Collection[str], errors: list[QueryError]
 ) -> Iterator[tuple[str, Statement]]:
     """Give each statement its name; who has none is numbered around the names of the others."""
-    used = {name.lower() for name in taken}
+    before = {name.lower() for name in taken}
+    used = set(before)
     given = used | {statement.name.lower() for statement in statements if statement.name}
     for position, statement in enumerate(statements, start=1):
         name = statement.name or next(
             name for number in count(position) if (name := f"q{number}") not in given and name not in used
         )
-        if name.lower() in used:
+        replaces = statement.replaces and name.lower() in before
+        if name.lower() in used and not replaces:
             errors.append(statement.source.error(statement.name_at, refusals.duplicate(name)))
             continue
         used.add(name.lower())
+        before.discard(name.lower())
         yield name, statement
 
 

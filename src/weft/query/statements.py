@@ -33,6 +33,8 @@ class Statement:
     name_at: Span
     source: Source
     body: Sequence[Token]
+    replaces: bool = False
+    """Whether it may take the place of an earlier one of that name."""
 
     @property
     def span(self) -> Span:
@@ -81,7 +83,8 @@ def _read_view(source: Source) -> Statement:
     """``CREATE [OR REPLACE] [TEMPORARY] VIEW name AS`` or ``CREATE MATERIALIZED VIEW name AS``."""
     words = _Words(source)
     words.expect("CREATE")
-    if words.match("OR"):
+    replaces = words.match("OR")
+    if replaces:
         words.expect("REPLACE")
         words.match("TEMPORARY", "TEMP")
     elif not words.match("MATERIALIZED"):
@@ -95,7 +98,7 @@ def _read_view(source: Source) -> Statement:
     words.expect("AS")
     if not words.rest:
         source.refuse(words.here, refusals.missing("the query"))
-    return Statement(".".join(parts), span, source, words.rest)
+    return Statement(".".join(parts), span, source, words.rest, replaces)
 
 
 class _Words:

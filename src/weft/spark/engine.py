@@ -60,6 +60,8 @@ class Engine:
     def sql(self, text: str) -> list[str]:
         """Register the queries of ``text``, one or many statements, and give their names: all are taken or none.
 
+        ``CREATE OR REPLACE VIEW`` takes the place of a query that was registered before under the same name.
+
         Raises
         ------
         QueriesError
@@ -70,6 +72,8 @@ class Engine:
         bound, errors = self._bind(queries)
         if errors:
             raise QueriesError(errors)
+        replaced = {query.name.lower() for query in queries}
+        self._queries = {name: one for name, one in self._queries.items() if name.lower() not in replaced}
         self._queries |= {one.query.name: one for one in bound}
         return [query.name for query in queries]
 
@@ -185,7 +189,8 @@ class Engine:
     def _culprits(self, stream: Stream, queries: Sequence[BoundQuery]) -> dict[str, str]:
         def attempt(some: Sequence[BoundQuery]) -> str | None:
             try:
-                slices(stream.rows, self._plan(stream, some)).write.format("noop").mode("overwrite").save()
+                with slices(stream.rows, self._plan(stream, some)) as cut:
+                    cut.write.format("noop").mode("overwrite").save()
             except PySparkException as error:
                 return data_error(error)
             return None

@@ -5,7 +5,8 @@ Expressions are put together as text: a call into the JVM for every part of ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
@@ -26,17 +27,22 @@ WANTED = "__weft_wanted_"
 """Columns that tell whether any query of a grouping wants a row."""
 
 
-def slices(rows: DataFrame, plan: Plan) -> DataFrame:
+@contextmanager
+def slices(rows: DataFrame, plan: Plan) -> Iterator[DataFrame]:
     """One row a grouping, slice, key and shard, with every partial that some query asks for."""
     prepared = prepare(rows, plan)
     hashed = [number for number, grouping in enumerate(plan.groupings) if grouping.hashed]
     sorted_ = [number for number, grouping in enumerate(plan.groupings) if not grouping.hashed]
     if not (hashed and sorted_):
-        return _aggregate(prepared, plan, hashed or sorted_)
+        yield _aggregate(prepared, plan, hashed or sorted_)
+        return
     # two aggregations, yet the source is read once
     prepared = prepared.persist(StorageLevel.MEMORY_AND_DISK)
-    parts = [_aggregate(prepared, plan, numbers) for numbers in (hashed, sorted_)]
-    return parts[0].unionByName(parts[1], allowMissingColumns=True)
+    try:
+        parts = [_aggregate(prepared, plan, numbers) for numbers in (hashed, sorted_)]
+        yield parts[0].unionByName(parts[1], allowMissingColumns=True)
+    finally:
+        prepared.unpersist()
 
 
 def prepare(rows: DataFrame, plan: Plan) -> DataFrame:

@@ -7,7 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 from pyspark.sql import SparkSession
 
@@ -40,6 +42,7 @@ def local_session(
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.python.daemon.module": "weft.spark.daemon",
         **(config or {}),
     }
     builder = SparkSession.builder.appName(app_name).master(master or f"local[{cores}]")
@@ -47,7 +50,14 @@ def local_session(
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
+    Thread(target=_start_workers, args=(spark,), name="weft-workers", daemon=True).start()
     return spark
+
+
+def _start_workers(spark: SparkSession) -> None:
+    """Have Spark start its Python workers now: they load while queries are read and rows are sliced."""
+    with suppress(Exception):  # nothing is lost: the first step starts them
+        spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 
 def use_java() -> None:

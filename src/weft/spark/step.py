@@ -27,7 +27,7 @@ from weft.spark.rows import slices
 
 BUCKET = "__weft_bucket"
 SETTINGS = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     # the small fast map before the real one pays for few groups only; slices are many
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
     # wide aggregations are compiled too
@@ -108,13 +108,10 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
     observed = rows.observe(
         read, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
     )
-    cut = slices(observed, plan)
-    packing = Packing.of(cut)
-    placed = cut.selectExpr("*", f"{bucket_text(plan, buckets, GROUPING)} AS {BUCKET}").repartitionById(
-        buckets, F.col(BUCKET)
-    )
-    with tuned(spark):
-        packed = packing.pack(placed.drop(BUCKET))
+    with slices(observed, plan) as cut, tuned(spark):
+        packing = Packing.of(cut)
+        placed = cut.selectExpr("*", f"{bucket_text(plan, buckets, GROUPING)} AS {BUCKET}")
+        packed = packing.pack(placed.repartitionById(buckets, F.col(BUCKET)).drop(BUCKET))
         summary = packed.mapInArrow(bucket_task(plan, packing, folder), SUMMARY).toArrow()
     counted = read.get
     totals = Totals(
@@ -150,10 +147,11 @@ def bucket_task(
     """What a Spark task does with one bucket's slices."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        received = list(batches)
+        # batch by batch: each is unpacked while it is in the cache and the next one is on its way
+        received = [packing.unpack(pa.Table.from_batches([batch])) for batch in batches]
         if not received:
             return
-        table = packing.unpack(pa.Table.from_batches(received))
+        table = pa.concat_tables(received).combine_chunks()
         with AnswerWriter(plan, folder) as writer:
             written = [writer.write(answer) for answer in finals(plan, table)]
         yield summary_batch([Written(None, slices=len(table)), *written])

@@ -1,0 +1,17 @@
+"""The process that Spark forks its Python workers from, with kernels and libraries loaded: a fork is ready at once.
+
+Spark ends a worker that was idle for a minute; a new one would load all of it again, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import pyarrow.parquet  # noqa: F401  what every worker uses
+from pyspark.daemon import manager
+
+import weft.spark.computing
+import weft.spark.step  # noqa: F401
+from weft.spark.warm import warm
+
+if __name__ == "__main__":
+    warm()
+    manager()
