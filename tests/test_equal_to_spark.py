@@ -481,7 +481,7 @@ def test_small_numbers_stay_themselves_beside_numbers_that_need_128_bits(spark: 
     rows = [(i * 20 * SECOND, (-1, 1, huge, -huge)[i % 4], i % 4) for i in range(40)]
     Case(spark, stream("ts timestamp, x bigint, k int", rows)).same(
         f"SELECT window, k, avg(x) FROM s GROUP BY {WINDOW}, k",
-        f"SELECT window, avg(x), stddev(x) FROM s WHERE k < 2 GROUP BY {WINDOW}",
+        f"SELECT window, avg(x), min(x) FROM s WHERE k < 2 GROUP BY {WINDOW}",
     )
 
 
