@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -665,6 +666,35 @@ def test_predicates_that_make_every_row_a_case_of_its_own_go_into_the_partials(s
     )
     assert "in the partials" in case.engine(*queries)[0].explain()
     case.same(*queries)
+
+
+def test_what_looks_like_a_placeholder_in_a_string_or_comment_is_none(spark: Any) -> None:
+    rows = [(i * 20 * SECOND, i, i % 2) for i in range(40)]
+    Case(spark, stream("ts timestamp, x int, k int", rows)).same(
+        f"SELECT concat('__agg_0 __key_0 __window', max(x)) AS c, k FROM s GROUP BY {WINDOW}, k",
+        f"SELECT max(x) /* __agg_7 */ + 1 AS c FROM s GROUP BY {WINDOW}",
+    )
+
+
+def test_a_query_that_cannot_be_written_leaves_nothing_behind_and_stops_no_other(spark: Any, tmp_path: Path) -> None:
+    engine = weft.Engine(spark).stream("s", spark.sql("SELECT timestamp_seconds(id) AS ts, id FROM range(9)"), "ts")
+    group = "FROM s GROUP BY window(ts, '1 minute')"
+    engine.sql(f"""
+        -- name: good
+        SELECT max(id) + 1 AS x {group};
+        -- name: zero
+        SELECT max(id) / min(id * 0) AS x {group};
+        -- name: span_and_zero
+        SELECT max(ts) - min(ts) AS span, max(id) / min(id * 0) AS x {group};
+        -- name: twice
+        SELECT max(id) + 1 AS x, min(id) AS X {group}
+    """)
+    answers = engine.run()
+    answers.write(str(tmp_path / "out"))
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["query=good"]
+    assert sorted(answers.failures) == ["span_and_zero", "twice", "zero"]
+    assert "two columns are called x" in str(answers.failures["twice"])
+    assert spark.read.parquet(str(tmp_path / "out" / "query=good")).collect() == [(9,)]
 
 
 def test_create_or_replace_changes_what_is_asked(spark: Any) -> None:

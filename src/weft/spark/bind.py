@@ -26,11 +26,11 @@ from weft.algebra.aggregates import UnsupportedAggregateError, recipe
 from weft.errors import QueryError, WeftError
 from weft.plan.model import BoundCall, BoundQuery, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Expression, Output, Part, Query
+from weft.query.placeholders import replace_placeholders
 from weft.spark.rows import predicate_text
 
 Thing = TypeVar("Thing")
 
-PLACEHOLDER = re.compile(rf"({KEY}|{AGGREGATE})(\d+)")
 WHOLE_WINDOW = re.compile(rf"{WINDOW}(?!\s*\.\s*`?(start|end))", re.IGNORECASE)
 
 
@@ -157,14 +157,13 @@ def _placed(stream: Stream, query: Query, text: str) -> str | None:
     keys = {key: number for number, key in enumerate(stream._fields)}
     calls = {call: number for number, call in enumerate(stream._calls)}
 
-    def place(found: re.Match[str]) -> str:
-        kind, index = found.group(1), int(found.group(2))
+    def place(kind: str, index: int) -> str:
         return f"{kind}{keys[query.keys[index]] if kind == KEY else calls[query.calls[index]]}"
 
     if WHOLE_WINDOW.search(text):
         return None  # whether it can be NULL depends on the window's lengths
     try:
-        return PLACEHOLDER.sub(place, text)
+        return replace_placeholders(text, place)
     except KeyError:
         return None
 

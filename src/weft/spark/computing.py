@@ -30,13 +30,13 @@ from pyspark.sql.types import (
 from weft.algebra.measures import Array
 from weft.plan.model import BoundQuery
 from weft.plan.sheet import QUERY, TEMPLATE, Sheet
-from weft.query.model import AGGREGATE, KEY, WINDOW, Window
+from weft.query.model import WINDOW, Window
+from weft.query.placeholders import replace_placeholders
 from weft.spark.bind import Bound
 from weft.spark.files import Folder
 from weft.spark.packing import Packing
 from weft.spark.step import SUMMARY, Written, pack, parquet_options, summary_batch, tuned
 
-PLACEHOLDER = re.compile(rf"\b({KEY}|{AGGREGATE})\d+\b")
 BARE = re.compile(r"\(\s*[\w.]+\s*\)")
 SIMPLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
 """Types that Arrow writes to Parquet as Spark does; what has others is written by Spark, a job a query."""
@@ -126,7 +126,7 @@ class Computation:
     def _own(self, query: BoundQuery, text: str) -> str:
         """The user's text over the columns of the table."""
         places = self.sheet.places[query.name]
-        return f"({PLACEHOLDER.sub(lambda found: places[found.group()], text)}\n)"
+        return f"({replace_placeholders(text, lambda kind, index: places[f'{kind}{index}'])}\n)"
 
 
 def _choose(texts: dict[int, str], otherwise: str = "NULL") -> str:

@@ -30,6 +30,7 @@ def deliver(staged: Staged, path: str, *, overwrite: bool, progress: Callable[[i
     if target.exists() and not overwrite:
         raise WeftError(f"{path} is there already: give another folder, or allow it to be overwritten")
     building = Folder(f"{target.root.rstrip('/')}.writing-{uuid4().hex[:8]}")
+    refuse_equal_names(staged)
     try:
         done = 0
         for names in (*direct(staged, building), *computations(staged, building)):
@@ -44,6 +45,15 @@ def deliver(staged: Staged, path: str, *, overwrite: bool, progress: Callable[[i
     except BaseException:
         building.remove()
         raise
+
+
+def refuse_equal_names(staged: Staged) -> None:
+    """Fail the queries that name two columns alike: Spark could not read such a file, and does not write one."""
+    for name, outcome in staged.outcomes.items():
+        lowered = [column.lower() for column in staged.bound[name].query.columns]
+        twice = next((column for column in lowered if lowered.count(column) > 1), None)
+        if twice is not None and not outcome.failure:
+            outcome.failure = f"two columns are called {twice}, which a file cannot hold; give one of them an alias"
 
 
 def direct(staged: Staged, building: Folder) -> Iterator[Sequence[str]]:
@@ -63,19 +73,20 @@ def computations(staged: Staged, building: Folder) -> Iterator[Sequence[str]]:
         alone: list[str] = []
         together: list[Sequence[str]] = []
         for some in sheet.templates:
-            names = [query.name for query in some if staged.outcomes[query.name].files]
+            left = [query.name for query in some if not staged.outcomes[query.name].failure]
+            names = [name for name in left if staged.outcomes[name].files]
             alone += [name for name in names if not computation.is_simple(name)]
             together.append([name for name in names if computation.is_simple(name)])
         for part in batched(together, TEMPLATES):
             names = [name for some in part for name in some]
-            compute(names, staged, partial(compute_together, computation, staged, building))
+            compute(names, staged, building, partial(compute_together, computation, staged, building))
             yield names
         for name in alone:
-            compute([name], staged, partial(compute_alone, staged, building))
+            compute([name], staged, building, partial(compute_alone, staged, building))
             yield [name]
 
 
-def compute(names: Sequence[str], staged: Staged, run: Callable[[Sequence[str]], None]) -> None:
+def compute(names: Sequence[str], staged: Staged, building: Folder, run: Callable[[Sequence[str]], None]) -> None:
     """Run the computation; a data error fails only the queries it stems from, which are found by halves."""
     if not names:
         return
@@ -87,24 +98,27 @@ def compute(names: Sequence[str], staged: Staged, run: Callable[[Sequence[str]],
             raise
         if len(names) == 1:
             staged.outcomes[names[0]].failure = message
+            building.of(names[0]).remove()
             return
         middle = len(names) // 2
-        compute(names[:middle], staged, run)
-        compute(names[middle:], staged, run)
+        compute(names[:middle], staged, building, run)
+        compute(names[middle:], staged, building, run)
 
 
 def compute_together(computation: Computation, staged: Staged, building: Folder, names: Sequence[str]) -> None:
     """One Spark job for many queries."""
     job = Folder(f"{building.root}/.computed-{uuid4().hex[:8]}")
     files = sorted({staged.folder.url(file) for name in names for file in staged.outcomes[name].files})
-    written = gather(names, computation.run(files, names, job))
-    for name, outcome in written.items():
-        if staged.bound[name].query.query.having is not None:
-            staged.outcomes[name].rows, staged.outcomes[name].windows = outcome.rows, outcome.windows
-        building.make(name)
-        for file in outcome.files:
-            job.link(file, building)
-    job.remove()
+    try:
+        written = gather(names, computation.run(files, names, job))
+        for name, outcome in written.items():
+            if staged.bound[name].query.query.having is not None:
+                staged.outcomes[name].rows, staged.outcomes[name].windows = outcome.rows, outcome.windows
+            building.make(name)
+            for file in outcome.files:
+                job.link(file, building)
+    finally:
+        job.remove()
 
 
 def compute_alone(staged: Staged, building: Folder, names: Sequence[str]) -> None:
