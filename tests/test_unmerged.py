@@ -91,7 +91,7 @@ def test_buffers_that_cannot_be_read_are_merged_by_spark(spark: Any, aggregate: 
 
 def test_rows_in_no_order_are_merged_by_spark(spark: Any) -> None:
     engine = weft.Engine(spark)
-    engine.stream("rows", ordered(spark).orderBy("v", "d"), event_time="ts")
+    engine.stream("rows", ordered(spark).orderBy(F.xxhash64("ts")), event_time="ts")
     engine.sql(QUERIES)
     (plan,) = engine.plans()
     assert not plan.ordered
