@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba import njit, types
 from numba.extending import intrinsic
 
-from weft.optimize.omega import Technique, count_range, from_tally
+from weft.optimize.omega import SUMS, count_range, from_tally
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -161,7 +161,7 @@ def woven_overlap(
     trees: Floats, ranges: Words, all_ranges: Floats, prices: Prices, one: int, other: int, rate: float
 ) -> float:
     """Ω of two trees together; of one if both are the same."""
-    if prices.technique == Technique.PANES:
+    if prices.technique in SUMS:
         overlap: float = trees[one, WINDOWS_PER_EDGE]
         return overlap if one == other else overlap + trees[other, WINDOWS_PER_EDGE]
     tally = (0, 0.0, -1.0, 0.0)
@@ -205,18 +205,18 @@ def best_partners(
 ) -> tuple[Floats, Ints, int]:
     """The ``most`` of ``others`` that save most when woven with ``tree``, best first: savings, slots, and how many.
 
-    With panes Ω is a plain sum, so that it is known beforehand how many common edges a pair needs to be among the
-    best so far. Most pairs cannot have so many, as the denser tree's rate or the steps' least common multiple shows.
+    With panes and bulk Ω is a plain sum, so that it is known beforehand how many common edges a pair needs to be among
+    the best so far. Most cannot have so many, as the denser tree's rate or the steps' least common multiple shows.
     """
     trees, items, marks, ranges, gcds, all_ranges = slab
     savings, partners, found = np.full(most, floor), np.full(most, -1), 0
-    panes = prices.technique == Technique.PANES
+    plain_sum = prices.technique in SUMS
     for at in range(others.size):
         other = others[at]
         apart = trees[tree, COST] + trees[other, COST]
         answers = trees[tree, ANSWERS] + trees[other, ANSWERS]
         needed = 0.0
-        if panes and savings[-1] > -np.inf:
+        if plain_sum and savings[-1] > -np.inf:
             overlap = trees[tree, WINDOWS_PER_EDGE] + trees[other, WINDOWS_PER_EDGE]
             per_edge = prices.per_edge + prices.per_operation * overlap
             highest = (apart - savings[-1] - tree_cost(prices, 0.0, 0.0, answers)) / per_edge

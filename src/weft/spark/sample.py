@@ -13,11 +13,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.algebra.measures import Array
+from weft.optimize.nodes.spread import spread
+from weft.optimize.registry import NODE_OPTIMIZERS
+from weft.optimize.weaving import Seen, Weaving, nested, one_tree, weave
 from weft.plan.build import join
 from weft.plan.model import Grouping, Plan
+from weft.slicing.edge_rate import MICROSECONDS
+from weft.slicing.progression import Progression
 from weft.spark.rows import prepare
 
 SAMPLE_ROWS = 20_000
+FEW_SLICES = 0.05
+"""At most so many slices a row, and copying them for several nodes costs next to nothing."""
+FEW_WINDOWS = 4
+"""So few different windows are one tree: no sample needed."""
+KEYS_A_PARTITION = 8
+"""With fewer keys than this a partition is left with too little to do."""
 FEW_PREDICATES = 4
 """So few predicates make at most 16 shards a slice: no sample needed."""
 OWN_SIGNATURE = 0.5
@@ -38,6 +49,20 @@ class Sampled:
     starts: Array
     shards: Array
     keys: Array
+
+    @classmethod
+    def unseen(cls, grouping: Grouping) -> Sampled:
+        """A grouping of which no row was looked at; all its queries in one tree."""
+        nothing = np.empty(0, np.int64)
+        return cls(replace(grouping, trees=(one_tree(grouping),)), nothing, nothing, nothing)
+
+    @property
+    def seen(self) -> Seen:
+        """Rows a second, and how many keys."""
+        if not len(self.starts):
+            return Seen(1.0, 1.0)
+        seconds = (self.starts.max() - self.starts.min()) / MICROSECONDS
+        return Seen(len(self.starts) / max(seconds, 1.0), float(len(np.unique(self.keys))))
 
     @property
     def slices(self) -> int:
@@ -61,15 +86,64 @@ def count_rows(*columns: Array) -> int:
     return len(np.unique(np.column_stack(columns), axis=0)) if len(columns[0]) else 0
 
 
-def adapt(plan: Plan, rows: DataFrame) -> Plan:
+def adapt(plan: Plan, rows: DataFrame, weaving: Weaving, partitions: int) -> Plan:
     """Fit the plan to the data, as far as a sample shows it."""
-    if len(plan.groupings) == 1 and len(plan.predicates) <= FEW_PREDICATES:
-        return plan
+    if not needs_a_look(plan, weaving):
+        return place([Sampled.unseen(grouping) for grouping in plan.groupings], plan, weaving, partitions)
     sample = look(plan, rows)
     joined = [one for hashed in (True, False) for one in join_small([s for s in sample if s.grouping.hashed is hashed])]
-    loads = tuple(float(max(one.pieces, 1)) for one in joined)
-    groupings = tuple(choose_sharding(one) for one in joined)
-    return replace(plan, groupings=groupings, loads=loads, ordered=all(is_ordered(one.starts) for one in joined))
+    return place([tree for one in joined for tree in woven(one, weaving)], plan, weaving, partitions)
+
+
+def needs_a_look(plan: Plan, weaving: Weaving) -> bool:
+    """Whether the plan depends on the data."""
+    if len(plan.groupings) > 1 or len(plan.predicates) > FEW_PREDICATES or not weaving.is_default:
+        return True
+    return any(len(grouping.windows) > FEW_WINDOWS and not nested(grouping) for grouping in plan.groupings)
+
+
+def woven(sampled: Sampled, weaving: Weaving) -> list[Sampled]:
+    """The grouping as a forest, a tree that cuts the rows itself as a grouping of its own."""
+    trees = weave(sampled.grouping, sampled.seen, weaving)
+    return [replace(sampled, grouping=tree, starts=last_edge(sampled.starts, tree.progressions)) for tree in trees]
+
+
+def last_edge(instants: Array, progressions: Sequence[Progression]) -> Array:
+    """The last edge at or before each instant.
+
+    Examples
+    --------
+    >>> last_edge(np.array([4, 9, 15]), [Progression(7, 2), Progression(10)]).tolist()
+    [2, 9, 10]
+    """
+    last: Array = np.maximum.reduce([instants - (instants - edge.offset) % edge.step for edge in progressions])
+    return last
+
+
+def place(sample: Sequence[Sampled], plan: Plan, weaving: Weaving, partitions: int) -> Plan:
+    """Say where slices go: to nodes if there are any, or if keys are too few to keep all cores busy."""
+    groupings = tuple(choose_sharding(one) for one in sample)
+    loads = tuple(float(max(one.pieces, 1)) for one in sample)
+    ordered = all(len(one.starts) and is_ordered(one.starts) for one in sample)
+    plan = replace(plan, groupings=groupings, loads=loads, ordered=ordered)
+    if weaving.optimizer in NODE_OPTIMIZERS:
+        placed = tuple(replace(grouping, placed=True) for grouping in groupings)
+        return replace(plan, groupings=placed, nodes=len(weaving.capacities) or 1)
+    capacities = weaving.capacities
+    if not capacities and partitions > 1 and not any(splits_by_key(one, partitions) for one in sample):
+        capacities = (1.0,) * partitions
+    if len(capacities) > 1:
+        return replace(plan, groupings=spread(groupings, capacities), nodes=len(capacities))
+    return plan
+
+
+def splits_by_key(sampled: Sampled, partitions: int) -> bool:
+    """Whether there are keys enough to divide the work by."""
+    if sampled.slices > FEW_SLICES * len(sampled.starts):
+        return True  # copies of the slices for every node would cost more than an idle core
+    if not sampled.grouping.placing_columns:
+        return False
+    return not len(sampled.keys) or sampled.seen.groups >= KEYS_A_PARTITION * partitions
 
 
 def is_ordered(times: Array) -> bool:
