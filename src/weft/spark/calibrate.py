@@ -27,6 +27,7 @@ from weft.optimize.work import Rows, Work, work_of_run
 from weft.plan.model import Plan
 from weft.spark.engine import Engine
 from weft.spark.files import Folder
+from weft.spark.step import step
 
 ROWS = 1_000_000
 SECONDS = 3_600
@@ -114,11 +115,21 @@ def run_trial(spark: SparkSession, rows: DataFrame, folder: Folder, trial: Trial
     """What a trial does, and the median of its seconds; a first run, in which Spark compiles, is not counted."""
     engine = Engine(spark)
     engine.weaving = trial.weaving
-    engine.stream("calibration", rows if trial.rows == ROWS else rows.limit(trial.rows), "ts")
+    rows = rows if trial.rows == ROWS else rows.limit(trial.rows)
+    engine.stream("calibration", rows, "ts")
     engine.sql(trial.sql())
     (plan,) = engine.plans()
-    seconds = [engine.run(f"{folder.root}/{uuid4().hex}").totals.seconds for _ in range(repeats + 1)]
+    seconds = [run_plan(engine, plan, rows, folder) for _ in range(repeats + 1)]
     return work_of_plan(plan, Rows(trial.rows, SECONDS * trial.rows / ROWS, trial.keys)), median(seconds[1:])
+
+
+def run_plan(engine: Engine, plan: Plan, rows: DataFrame, folder: Folder) -> float:
+    """Seconds that one step takes; its answers are thrown away."""
+    answers = Folder(f"{folder.root}/{uuid4().hex}")
+    try:
+        return step(plan, rows, answers, engine.buckets).totals.seconds
+    finally:
+        answers.remove()
 
 
 def work_of_plan(plan: Plan, rows: Rows) -> Work:
