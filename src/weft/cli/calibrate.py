@@ -18,7 +18,7 @@ def calibrate_command(
     staging: Annotated[
         str | None, typer.Option(metavar="DIR", help="A folder that all workers reach; on this machine if not given.")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each trial; their median counts.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each trial; their median counts.")] = 5,
 ) -> None:
     """Measure what rows, slices, merges and answers cost on this Spark, and keep that for planning.
 

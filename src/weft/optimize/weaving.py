@@ -132,9 +132,9 @@ def worth_weaving(grouping: Grouping, seen: Seen, traffic: Traffic, constants: C
 
 
 def columns_of(grouping: Grouping) -> float:
-    """Numbers that are kept of a slice."""
+    """Numbers that are read of a slice: what is kept of it, and where it begins."""
     partials = {partial for query in grouping.queries for call in query.calls for partial in call.partials}
-    return float(max(sum(len(partial.measure.columns) for partial in partials), 1))
+    return 1.0 + sum(len(partial.measure.columns) for partial in partials)
 
 
 def _most_edges(grouping: Grouping) -> float:

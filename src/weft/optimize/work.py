@@ -114,9 +114,9 @@ def _merges(tree: Sequence[Progression], queries: Sequence[BoundQuery], fine: fl
 
 
 def _columns(queries: Iterable[BoundQuery]) -> int:
-    """Numbers that are kept for them."""
+    """Numbers that are read of a slice: what is kept for them, and where it begins."""
     partials: set[Partial] = {partial for query in queries for call in query.calls for partial in call.partials}
-    return sum(len(partial.measure.columns) for partial in partials)
+    return 1 + sum(len(partial.measure.columns) for partial in partials)
 
 
 def _rate(progressions: Sequence[Progression]) -> float:

@@ -31,8 +31,11 @@ from weft.spark.step import step
 
 ROWS = 1_000_000
 SECONDS = 3_600
-FEW_KEYS, MANY_KEYS = 10, 1_000
+FEW_KEYS, MANY_KEYS = 20, 1_000
 ITEMS, RANGE = 200_000, 64
+WARM_UP = 2
+KERNEL_RUNS = 5
+"""The first of them compiles."""
 TOGETHER, APART = Weaving("shared", "two-level"), Weaving("no-share", "two-level")
 
 
@@ -70,57 +73,72 @@ TRIALS = (
     Trial(
         "merges in trees", "many", tuple((slide, slide) for slide in range(61, 101)), Weaving("random", "three-level")
     ),
-    Trial("queries", "few", tuple((60 * length, 60 * slide) for length in range(1, 26) for slide in (1, 2, 3, 4))),
+    Trial("queries", "few", tuple((60 * length, 60 * slide) for length in range(1, 76) for slide in (1, 2, 3, 4))),
 )
 
 
 def calibrate(
-    spark: SparkSession, folder: Folder, repeats: int = 3, progress: Callable[[str], object] = lambda what: None
+    spark: SparkSession,
+    folder: Folder,
+    repeats: int = 5,
+    progress: Callable[[str], object] = lambda what: None,
+    trials: Sequence[Trial] = TRIALS,
 ) -> tuple[Constants, list[tuple[str, float, float]]]:
     """Measure; returns the constants, and each trial's name with the seconds it took and those now predicted.
 
-    Rows and answers are written to ``folder``, which all workers must reach, and removed again.
+    Rows and answers are written to ``folder``, which all workers must reach, and removed again. Trials take turns, so
+    that a slow minute hits all alike; the first rounds, in which Java and Spark compile, are not counted.
     """
-    measured: list[tuple[Work, float]] = []
     try:
-        rows = calibration_rows(spark, folder)
-        for trial in TRIALS:
-            progress(trial.name)
-            measured.append(run_trial(spark, rows, folder, trial, repeats))
+        frames = {count: calibration_rows(spark, folder, count) for count in {trial.rows for trial in trials}}
+        runs = [prepared(spark, frames[trial.rows], trial) for trial in trials]
+        seconds: list[list[float]] = [[] for _ in trials]
+        for number in range(-WARM_UP, repeats):
+            for took, run in zip(seconds, runs, strict=True):
+                progress(f"{run.trial.name}, {'warming up' if number < 0 else f'run {number + 1} of {repeats}'}")
+                took.append(run_plan(run.engine, run.plan, run.rows, folder))
     finally:
         folder.remove()
     progress("kernels")
-    solved = fitted([work for work, _ in measured], [seconds for _, seconds in measured])
-    constants = Constants(**solved, kernel=kernels())
-    report = [
-        (trial.name, seconds, work.seconds(constants)) for trial, (work, seconds) in zip(TRIALS, measured, strict=True)
+    medians = [median(took[WARM_UP:]) for took in seconds]
+    constants = Constants(**fitted([run.work for run in runs], medians), kernel=kernels())
+    return constants, [
+        (run.trial.name, took, run.work.seconds(constants)) for run, took in zip(runs, medians, strict=True)
     ]
-    return constants, report
 
 
-def calibration_rows(spark: SparkSession, folder: Folder) -> DataFrame:
+@dataclass(frozen=True)
+class Prepared:
+    """A trial that is ready to run, and what it will do."""
+
+    trial: Trial
+    engine: Engine
+    plan: Plan
+    rows: DataFrame
+    work: Work
+
+
+def prepared(spark: SparkSession, rows: DataFrame, trial: Trial) -> Prepared:
+    """Plan a trial."""
+    engine = Engine(spark)
+    engine.weaving = trial.weaving
+    engine.stream("calibration", rows, "ts")
+    engine.sql(trial.sql())
+    (plan,) = engine.plans()
+    return Prepared(trial, engine, plan, rows, work_of_plan(plan, Rows(trial.rows, SECONDS, trial.keys)))
+
+
+def calibration_rows(spark: SparkSession, folder: Folder, count: int) -> DataFrame:
     """Rows in Parquet: a second of event time holds as many as any other, keys and values are mixed."""
-    rows = spark.range(ROWS).selectExpr(
-        f"timestamp_micros(1700000000000000 + id * {SECONDS * 1_000_000 // ROWS}) AS ts",
+    rows = spark.range(count).selectExpr(
+        f"timestamp_micros(1700000000000000 + id * {SECONDS * 1_000_000 // count}) AS ts",
         f"pmod(xxhash64(id, 1), {FEW_KEYS}) AS few",
         f"pmod(xxhash64(id, 2), {MANY_KEYS}) AS many",
         "pmod(xxhash64(id, 3), 1000) AS x",
     )
-    path = folder.url("rows")
+    path = folder.url(f"rows-{count}")
     rows.write.mode("overwrite").parquet(path)
     return spark.read.parquet(path)
-
-
-def run_trial(spark: SparkSession, rows: DataFrame, folder: Folder, trial: Trial, repeats: int) -> tuple[Work, float]:
-    """What a trial does, and the median of its seconds; a first run, in which Spark compiles, is not counted."""
-    engine = Engine(spark)
-    engine.weaving = trial.weaving
-    rows = rows if trial.rows == ROWS else rows.limit(trial.rows)
-    engine.stream("calibration", rows, "ts")
-    engine.sql(trial.sql())
-    (plan,) = engine.plans()
-    seconds = [run_plan(engine, plan, rows, folder) for _ in range(repeats + 1)]
-    return work_of_plan(plan, Rows(trial.rows, SECONDS * trial.rows / ROWS, trial.keys)), median(seconds[1:])
 
 
 def run_plan(engine: Engine, plan: Plan, rows: DataFrame, folder: Folder) -> float:
@@ -174,8 +192,10 @@ def _kernels() -> Iterator[tuple[str, float]]:
     for name, technique in TECHNIQUES.items():
         monoid = add_int if name in ("slickdeque-inv", "panes-inv") else max_int
         technique.check(monoid)
-        slide(monoid, values, lo[:10], hi[:10], name)  # compiled
-        began = perf_counter()
-        slide(monoid, values, lo, hi, name)
+        seconds = []
+        for _ in range(KERNEL_RUNS):
+            began = perf_counter()
+            slide(monoid, values, lo, hi, name)
+            seconds.append(perf_counter() - began)
         operations = overlap(Technique.named(name), RANGE, [RANGE], 1.0)
-        yield name, (perf_counter() - began) / ITEMS / operations
+        yield name, min(seconds) / ITEMS / operations
