@@ -26,9 +26,9 @@ from weft.spark.bind import Bound, Stream, bind
 from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
 from weft.spark.rows import slices
-from weft.spark.sample import adapt
 from weft.spark.session import local_session, name_of
 from weft.spark.step import Outcome, StepResult, Totals, step
+from weft.spark.weaving import adapt_woven
 
 
 class Engine:
@@ -187,7 +187,7 @@ class Engine:
 
     def _plan(self, stream: Stream, queries: Sequence[BoundQuery]) -> Plan:
         plan = build(stream.name, stream.event_time, queries, self.technique)
-        return adapt(plan, stream.rows, self.weaving, self.buckets)
+        return adapt_woven(plan, stream.rows, self.weaving, self.buckets)
 
     def _run_stream(self, stream: Stream, queries: Sequence[BoundQuery], folder: Folder) -> tuple[Plan, StepResult]:
         """One step; queries that a data error stops are named and the step is run again without them."""

@@ -13,22 +13,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.algebra.measures import Array
-from weft.optimize.nodes.spread import spread
-from weft.optimize.registry import NODE_OPTIMIZERS
-from weft.optimize.weaving import Seen, Weaving, nested, one_tree, weave
+from weft.optimize.weaving import Seen, one_tree
 from weft.plan.build import join
 from weft.plan.model import Grouping, Plan
 from weft.slicing.edge_rate import MICROSECONDS
-from weft.slicing.progression import Progression
 from weft.spark.rows import prepare
 
 SAMPLE_ROWS = 20_000
-FEW_SLICES = 0.05
-"""At most so many slices a row, and copying them for several nodes costs next to nothing."""
-FEW_WINDOWS = 4
-"""So few different windows are one tree: no sample needed."""
-KEYS_A_PARTITION = 8
-"""With fewer keys than this a partition is left with too little to do."""
 FEW_PREDICATES = 4
 """So few predicates make at most 16 shards a slice: no sample needed."""
 OWN_SIGNATURE = 0.5
@@ -86,64 +77,28 @@ def count_rows(*columns: Array) -> int:
     return len(np.unique(np.column_stack(columns), axis=0)) if len(columns[0]) else 0
 
 
-def adapt(plan: Plan, rows: DataFrame, weaving: Weaving, partitions: int) -> Plan:
+def adapt(plan: Plan, rows: DataFrame) -> Plan:
     """Fit the plan to the data, as far as a sample shows it."""
-    if not needs_a_look(plan, weaving):
-        return place([Sampled.unseen(grouping) for grouping in plan.groupings], plan, weaving, partitions)
-    sample = look(plan, rows)
-    joined = [one for hashed in (True, False) for one in join_small([s for s in sample if s.grouping.hashed is hashed])]
-    return place([tree for one in joined for tree in woven(one, weaving)], plan, weaving, partitions)
+    if not depends_on_data(plan):
+        return plan
+    return with_groupings(plan, joined(look(plan, rows)))
 
 
-def needs_a_look(plan: Plan, weaving: Weaving) -> bool:
-    """Whether the plan depends on the data."""
-    if len(plan.groupings) > 1 or len(plan.predicates) > FEW_PREDICATES or not weaving.is_default:
-        return True
-    return any(len(grouping.windows) > FEW_WINDOWS and not nested(grouping) for grouping in plan.groupings)
+def depends_on_data(plan: Plan) -> bool:
+    """Whether groupings might be joined, or predicates be too many for shards."""
+    return len(plan.groupings) > 1 or len(plan.predicates) > FEW_PREDICATES
 
 
-def woven(sampled: Sampled, weaving: Weaving) -> list[Sampled]:
-    """The grouping as a forest, a tree that cuts the rows itself as a grouping of its own."""
-    trees = weave(sampled.grouping, sampled.seen, weaving)
-    return [replace(sampled, grouping=tree, starts=last_edge(sampled.starts, tree.progressions)) for tree in trees]
+def joined(sample: Sequence[Sampled]) -> list[Sampled]:
+    """Groupings with few slices as one; those that are hashed and those that are sorted stay apart."""
+    return [one for hashed in (True, False) for one in join_small([s for s in sample if s.grouping.hashed is hashed])]
 
 
-def last_edge(instants: Array, progressions: Sequence[Progression]) -> Array:
-    """The last edge at or before each instant.
-
-    Examples
-    --------
-    >>> last_edge(np.array([4, 9, 15]), [Progression(7, 2), Progression(10)]).tolist()
-    [2, 9, 10]
-    """
-    last: Array = np.maximum.reduce([instants - (instants - edge.offset) % edge.step for edge in progressions])
-    return last
-
-
-def place(sample: Sequence[Sampled], plan: Plan, weaving: Weaving, partitions: int) -> Plan:
-    """Say where slices go: to nodes if there are any, or if keys are too few to keep all cores busy."""
+def with_groupings(plan: Plan, sample: Sequence[Sampled]) -> Plan:
+    """The plan with these groupings."""
     groupings = tuple(choose_sharding(one) for one in sample)
     loads = tuple(float(max(one.pieces, 1)) for one in sample)
-    ordered = all(len(one.starts) and is_ordered(one.starts) for one in sample)
-    plan = replace(plan, groupings=groupings, loads=loads, ordered=ordered)
-    if weaving.optimizer in NODE_OPTIMIZERS:
-        placed = tuple(replace(grouping, placed=True) for grouping in groupings)
-        return replace(plan, groupings=placed, nodes=len(weaving.capacities) or 1)
-    capacities = weaving.capacities
-    if not capacities and partitions > 1 and not any(splits_by_key(one, partitions) for one in sample):
-        capacities = (1.0,) * partitions
-    if len(capacities) > 1:
-        return replace(plan, groupings=spread(groupings, capacities), nodes=len(capacities))
-    return plan
-
-
-def splits_by_key(sampled: Sampled, partitions: int) -> bool:
-    """Whether there are keys enough to divide the work by."""
-    if sampled.slices > FEW_SLICES * len(sampled.starts):
-        return True  # copies of the slices for every node would cost more than an idle core
-    if not sampled.grouping.placing_columns:
-        return False
-    return not len(sampled.keys) or sampled.seen.groups >= KEYS_A_PARTITION * partitions
+    return replace(plan, groupings=groupings, loads=loads, ordered=all(is_ordered(one.starts) for one in sample))
 
 
 def is_ordered(times: Array) -> bool:
