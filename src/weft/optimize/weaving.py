@@ -63,6 +63,11 @@ class Seen:
     groups: float
     """Distinct keys."""
 
+    @property
+    def for_a_while(self) -> Rows:
+        """Rows of a stretch of the stream."""
+        return Rows(self.rate * A_WHILE, A_WHILE, max(self.groups, 1.0))
+
 
 def nested(grouping: Grouping) -> bool:
     """Whether some query cuts wherever any other does: then one tree has as few slices as that query alone."""
@@ -73,7 +78,7 @@ def weave(grouping: Grouping, seen: Seen, weaving: Weaving) -> tuple[Grouping, .
     """The grouping as a forest: with its trees, or as a grouping a tree where each is to cut the rows itself."""
     traffic = Traffic(max(seen.groups, 1.0), columns_of(grouping))
     constants = weaving.constants or Constants.load()
-    if weaving.is_default and not worth_weaving(grouping, seen, traffic, constants):
+    if weaving.is_default and not worth_weaving(grouping, seen, constants):
         return (replace(grouping, trees=(one_tree(grouping),)),)
     questions = [(query.name, query.query.window) for query in grouping.queries]
     forests = [
@@ -98,8 +103,7 @@ def weave(grouping: Grouping, seen: Seen, weaving: Weaving) -> tuple[Grouping, .
 
 def predicted(groupings: Sequence[Grouping], seen: Seen, constants: Constants) -> float:
     """Seconds for a while of the stream, long enough for what is constant not to count."""
-    rows = Rows(seen.rate * A_WHILE, A_WHILE, max(seen.groups, 1.0))
-    return sum(work_of(grouping, rows).seconds(constants) for grouping in groupings)
+    return sum(work_of(grouping, seen.for_a_while).seconds(constants) for grouping in groupings)
 
 
 def planted(grouping: Grouping, forest: Forest) -> tuple[Grouping, ...]:
@@ -118,27 +122,18 @@ def one_tree(grouping: Grouping) -> Tree:
     return Tree(names, grouping.progressions, rate, float(len(_items(grouping))), weight, Technique.BULK.label)
 
 
-def worth_weaving(grouping: Grouping, seen: Seen, traffic: Traffic, constants: Constants) -> bool:
+def worth_weaving(grouping: Grouping, seen: Seen, constants: Constants) -> bool:
     """Whether merging slices is enough of the work for trees to matter."""
-    slicings = _items(grouping)
-    if len(slicings) == 1 or nested(grouping):
+    if len(grouping.windows) == 1 or nested(grouping):
         return False
-    edges = _most_edges(grouping)
-    filled = min(seen.rate, edges * traffic.groups)
-    answers = sum(item.answers for item in slicings) * min(traffic.groups, seen.rate)
-    merging = len(slicings) * filled * traffic.columns * constants.merge
-    others = seen.rate * (constants.row + constants.read) + filled * constants.slice + answers * constants.answer
-    return merging > WORTH_WEAVING * (merging + others)
+    work = work_of(replace(grouping, trees=()), seen.for_a_while)
+    return work.merge * constants.merge > WORTH_WEAVING * work.seconds(constants)
 
 
 def columns_of(grouping: Grouping) -> float:
     """Numbers that are read of a slice: what is kept of it, and where it begins."""
     partials = {partial for query in grouping.queries for call in query.calls for partial in call.partials}
     return 1.0 + sum(len(partial.measure.columns) for partial in partials)
-
-
-def _most_edges(grouping: Grouping) -> float:
-    return edge_rate(grouping.progressions, budget=1_000).per_second
 
 
 def _items(grouping: Grouping) -> tuple[Item, ...]:
