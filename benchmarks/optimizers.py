@@ -3,6 +3,7 @@
 Run one experiment, all of them, or only the report::
 
     python benchmarks/optimizers.py quality
+    python benchmarks/optimizers.py quality --only skew
     python benchmarks/optimizers.py everything
     python benchmarks/optimizers.py report
 
@@ -75,16 +76,20 @@ OPTIMIZERS = ("no-share", "random", "shared", "insert-then-weave", "local-search
 SLOW_FROM = {"local-search": 300, "weft": 600}
 
 
-def quality() -> Iterator[Row]:
+def quality(only: str) -> Iterator[Row]:
     """Cost against queries, input rate, overlap and skew (000 Fig. 4-10); slides up to 100,000 ms, real overlaps."""
-    for queries, rate in product((50, 100, 250, 500, 1000), (50.0, 300.0, 10_000.0)):
-        yield from compared("queries", queries, rate, queries=queries, max_overlap=50, zipf=0.6)
-    for queries, rate in product((250, 1000), (50.0, 500.0, 2_000.0, 10_000.0, 50_000.0)):
-        yield from compared("rate", rate, rate, queries=queries, max_overlap=50, zipf=0.6)
-    for overlap, rate in product((50, 200, 800, 2000), (100.0, 10_000.0, 100_000.0)):
-        yield from compared("overlap", overlap, rate, queries=1000, max_overlap=overlap, zipf=0.6)
-    for skew, queries in product((0.0, 0.6, 1.2, 1.8, 2.4, 3.3), (100, 500)):
-        yield from compared("skew", skew, 100.0, queries=queries, max_overlap=10, zipf=skew)
+    if only in ("", "queries"):
+        for queries, rate in product((50, 100, 250, 500, 1000), (50.0, 300.0, 10_000.0)):
+            yield from compared("queries", queries, rate, queries=queries, max_overlap=50, zipf=0.6)
+    if only in ("", "rate"):
+        for queries, rate in product((250, 1000), (50.0, 500.0, 2_000.0, 10_000.0, 50_000.0)):
+            yield from compared("rate", rate, rate, queries=queries, max_overlap=50, zipf=0.6)
+    if only in ("", "overlap"):
+        for overlap, rate in product((50, 200, 800, 2000), (100.0, 10_000.0, 100_000.0)):
+            yield from compared("overlap", overlap, rate, queries=1000, max_overlap=overlap, zipf=0.6)
+    if only in ("", "skew"):
+        for skew, queries in product((0.0, 0.6, 1.2, 1.8, 2.4, 3.3), (100, 500)):
+            yield from compared("skew", skew, 100.0, queries=queries, max_overlap=10, zipf=skew)
 
 
 def compared(figure: str, value: float, rate: float, **workload: Any) -> Iterator[Row]:
@@ -106,7 +111,7 @@ def compared(figure: str, value: float, rate: float, **workload: Any) -> Iterato
             }
 
 
-def incremental() -> Iterator[Row]:
+def incremental(_: str) -> Iterator[Row]:
     """Deviation from the offline plan against overhead, by tolerance (000 Fig. 11)."""
     some = items(milliseconds=True, queries=500, max_slide=100_000, max_overlap=50, zipf=0.6, seed=1)
     model = two_level(300.0)
@@ -136,7 +141,7 @@ def incremental() -> Iterator[Row]:
 # -- 000 §8: the effect of each optimization ---------------------------------------------------------------------
 
 
-def optimizations() -> Iterator[Row]:
+def optimizations(_: str) -> Iterator[Row]:
     """Weave Share as first written, then with cost lookup, edges bitmap, probing reorder (000 Fig. 14), and ours."""
     some = items(queries=250, max_slide=5040, max_overlap=10, zipf=0.7, generator="template", seed=1)
     rate = 100.0
@@ -224,7 +229,7 @@ def textbook_weave_share(
 # -- 004 ch. 5: how long edge counting takes ---------------------------------------------------------------------
 
 
-def edge_rates() -> Iterator[Row]:
+def edge_rates(_: str) -> Iterator[Row]:
     """Time of one edge rate over the slides 2, 3, ... n+1 (004 Fig. 34) and over n primes."""
     for kind, slides in (
         ("2..n+1", range(2, 200)),
@@ -243,7 +248,7 @@ def edge_rates() -> Iterator[Row]:
                 yield {"slides": kind, "method": method, "count": count, "seconds": process_time() - began}
 
 
-def plan_times() -> Iterator[Row]:
+def plan_times(only: str) -> Iterator[Row]:
     """Weave Share's time with each way of counting edges, until it dies (004 Table 6, Fig. 35-39)."""
     experiments: list[tuple[str, Iterable[float], Callable[[float], tuple[dict[str, Any], float]]]] = [
         ("queries", (100, 300, 550, 1000), lambda n: (table_5(n, 1000, 0.5, 10), 0.002)),
@@ -253,6 +258,8 @@ def plan_times() -> Iterator[Row]:
         ("max overlap", (100, 40, 10, 1), lambda overlap: (table_5(200, 600, 3, overlap, "diverse"), 1.0)),
     ]
     for name, values, parameters in experiments:
+        if only not in ("", name):
+            continue
         for method in ("bitmap", "f1", "factored"):
             for value in values:
                 workload, rate = parameters(value)
@@ -287,7 +294,7 @@ def table_5(
 # -- 004 ch. 6: many nodes ---------------------------------------------------------------------------------------
 
 
-def nodes() -> Iterator[Row]:
+def nodes(_: str) -> Iterator[Row]:
     """All thirteen optimizers and ours on the 256 combinations of 004 Table 8 (Fig. 40, Tables 9 and 10)."""
     grid = product((250, 500), (25, 50), (0, 1), (10, 100), ("normal", "diverse"), (10.0, 100.0), (4, 8, 16, 32))
     for number, (queries, slide, skew, overlap, generator, rate, count) in enumerate(grid):
@@ -301,7 +308,7 @@ def nodes() -> Iterator[Row]:
             }
 
 
-def balance() -> Iterator[Row]:
+def balance(_: str) -> Iterator[Row]:
     """Costs of the four nodes (004 Fig. 41)."""
     some = items(queries=250, max_slide=25, zipf=1, max_overlap=100, seed=1)
     for name in (*NODE_OPTIMIZERS, "weft"):
@@ -315,7 +322,7 @@ def balance() -> Iterator[Row]:
 COMPARED = ("panes", "flatfat", "flatfit", "slickdeque-inv", "slickdeque-noninv")
 
 
-def techniques() -> Iterator[Row]:
+def techniques(_: str) -> Iterator[Row]:
     """Plan cost by technique, with Weave Share and TriWeave (004 Fig. 42-46); slides are factors of the largest."""
     usual = {"queries": 100, "max_slide": 1000, "max_overlap": 10_000, "rate": 1.0, "zipf": 0.0}
     sweeps: dict[str, tuple[float, ...]] = {
@@ -341,7 +348,7 @@ def techniques() -> Iterator[Row]:
 # -- our bars ----------------------------------------------------------------------------------------------------
 
 
-def scale() -> Iterator[Row]:
+def scale(_: str) -> Iterator[Row]:
     """Plan times of the issue's bars, by the command itself where it reads a file."""
     yield from million()
     some = items(queries=20_000, max_slide=1000, max_overlap=10, zipf=0.5, real_overlap=True, seed=1)
@@ -483,9 +490,28 @@ CHARTS: dict[str, Callable[[alt.Data], Any]] = {
         .resolve_scale(x="independent", y="independent")
     ),
     "scale": lambda _: None,
+    "reality": lambda data: (
+        alt.Chart(data)
+        .mark_point(filled=True, size=50)
+        .encode(
+            x=alt.X("predicted:Q", scale=alt.Scale(type="log"), title="predicted seconds"),
+            y=_log("measured", "measured seconds"),
+            color="plan:N",
+        )
+        .properties(width=420, height=420)
+    ),
+    "throughput": lambda data: (
+        alt.Chart(data)
+        .transform_fold(["estimated", "actual", "calibrated"], as_=["what", "throughput"])
+        .transform_joinaggregate(most="max(throughput)", groupby=["optimizer", "what"])
+        .transform_calculate(share="datum.throughput / datum.most")
+        .mark_bar()
+        .encode(x="what:N", y=alt.Y("share:Q", title="throughput, the largest as 1"), color="what:N")
+        .facet(column="technique:N", row="optimizer:N")
+    ),
 }
 
-EXPERIMENTS: dict[str, Callable[[], Iterator[Row]]] = {
+EXPERIMENTS: dict[str, Callable[[str], Iterator[Row]]] = {
     "quality": quality,
     "incremental": incremental,
     "optimizations": optimizations,
@@ -498,23 +524,37 @@ EXPERIMENTS: dict[str, Callable[[], Iterator[Row]]] = {
 }
 
 
-def run(name: str) -> None:
+PARTS = {"quality": "figure", "plan_times": "experiment"}
+"""Experiments that can be run a part at a time, and the column that names the part."""
+
+
+def run(name: str, only: str = "") -> None:
     planned(items(queries=20, max_slide=50, max_overlap=5, seed=0), 1.0, "weft")  # compiled code is loaded
-    rows = list(EXPERIMENTS[name]())
+    path = RESULTS / f"optimizers-{name}.json"
+    kept = json.loads(path.read_text()) if only and path.exists() else []
+    rows = [row for row in kept if row[PARTS[name]] != only] + list(EXPERIMENTS[name](only))
     RESULTS.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(row) for row in rows)
-    (RESULTS / f"optimizers-{name}.json").write_text(f"[\n{lines}\n]\n")
+    path.write_text(f"[\n{lines}\n]\n")
     draw(name, rows)
 
 
-def main(name: str = typer.Argument(help=", ".join((*EXPERIMENTS, "everything", "report")))) -> None:
+def main(
+    name: str = typer.Argument(help=", ".join((*EXPERIMENTS, "everything", "report"))),
+    only: str = typer.Option("", help="Of quality and plan_times: one figure, such as skew."),
+) -> None:
     if name in EXPERIMENTS:
-        run(name)
+        run(name, only)
     elif name == "everything":
         for one in EXPERIMENTS:
             run(one)
     if name not in EXPERIMENTS:
         from optimizers_report import write_report
+
+        for one in ("reality", "throughput"):  # left by optimizers_reality.py, which runs on Spark
+            path = RESULTS / f"optimizers-{one}.json"
+            if path.exists():
+                draw(one, json.loads(path.read_text()))
 
         write_report(RESULTS, ROOT / "docs" / "benchmarks-optimizers.md")
 

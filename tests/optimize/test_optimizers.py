@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.errors import WeftError
-from weft.optimize import optimize
+from weft.optimize import loom, optimize
 from weft.optimize.entry import items_of
 from weft.optimize.omega import Technique, overlap
 from weft.optimize.registry import NAMES, NODE_OPTIMIZERS, OPTIMIZERS
 from weft.optimize.workload import Workload
 from weft.query.model import Window
 from weft.slicing.edge_rate import MICROSECONDS, edge_rate
-from weft.slicing.progression import composite
+from weft.slicing.progression import composite, edges_of
 
 EXAMPLE_3 = [("a", (16, 4)), ("b", (10, 5)), ("c", (8, 4))]
 SINGLE = tuple(name for name in ("no-share", *OPTIMIZERS) if name != "tri-weave")
@@ -41,9 +41,11 @@ def recomputed(forest, questions, rate, alignment="start"):
         its = [by_name[name] for name in tree.queries]
         edges = edge_rate(composite(its, alignment), budget=10**7).per_second
         ranges = sorted({window.range for window in its})
-        per_edge = overlap(
-            Technique.named(tree.technique), sum(one.overlap for one in its), ranges, edges / MICROSECONDS
-        )
+        technique = Technique.named(tree.technique)
+        plain = sum(one.overlap for one in its)
+        if technique is Technique.BULK:
+            plain = len({frozenset(edges_of(one, alignment)) for one in its})
+        per_edge = overlap(technique, plain, ranges, edges / MICROSECONDS)
         total += (every if forest.levels == 3 else rate) + edges * per_edge
     return total
 
@@ -140,6 +142,15 @@ def test_more_items_than_the_horizon_holds_are_planned_with_guaranteed_rates():
     assert not forest.exact
     for tree in forest.trees:
         assert tree.edge_rate.low <= tree.edge_rate.value <= tree.edge_rate.high
+
+
+@pytest.mark.parametrize("rate", [0.002, 1.0])
+def test_bounds_and_glances_cost_at_most_a_thousandth_of_plain_weave_share(monkeypatch, rate):
+    items = items_of(Workload(1000, 1000, 10, zipf=0.5, real_overlap=True, seed=1).questions())
+    plain = optimize(items, rate, "weave-share", model="two-level").cost
+    monkeypatch.setattr(loom, "_bits", lambda _: loom._FEWEST_BITS)  # as with twenty thousand items
+    monkeypatch.setattr(loom, "_GLANCE_FROM", 0)
+    assert optimize(items, rate, "weave-share", model="two-level").cost == pytest.approx(plain, rel=1e-3)
 
 
 def test_slides_that_are_no_whole_seconds_are_planned_on_their_own_sparse_horizon():

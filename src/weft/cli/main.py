@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from weft._version import __version__
+from weft.cli.calibrate import calibrate_command
 from weft.cli.plan import plan_command
 from weft.cli.run import check_command, explain_command, run_command
 from weft.cli.workload import workload_command
@@ -43,6 +44,7 @@ app.command("run")(run_command)
 app.command("explain")(explain_command)
 app.command("check")(check_command)
 app.command("plan")(plan_command)
+app.command("calibrate")(calibrate_command)
 app.command("workload")(workload_command)
 
 

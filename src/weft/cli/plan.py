@@ -13,11 +13,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from weft.cli.weaving import Optimizer, capacities, check_optimizer
 from weft.optimize import optimize
 from weft.optimize.entry import ModelName
 from weft.optimize.items import Question, items_of
 from weft.optimize.omega import Technique
-from weft.optimize.registry import NAMES
 from weft.optimize.windows_file import windows_of
 from weft.plan.forest import Forest
 from weft.plan.forest_svg import forest_svg
@@ -30,7 +30,7 @@ _MOST_NAMES = 4
 def plan_command(
     queries: Annotated[Path, typer.Argument(metavar="QUERIES", help="Spark SQL (.sql), or a window a line (.jsonl).")],
     rate: Annotated[float, typer.Option(metavar="R", help="Rows per second.")],
-    optimizer: Annotated[str, typer.Option(metavar="NAME", help=", ".join(NAMES))] = "weft",
+    optimizer: Optimizer = "weft",
     technique: Annotated[
         str | None, typer.Option(metavar="T", help=", ".join(technique.label for technique in Technique))
     ] = None,
@@ -47,16 +47,15 @@ def plan_command(
 
     Example: `weft plan queries.sql --rate 50000 --nodes 4`
     """
-    capacities = _capacities(nodes)
+    speeds = capacities(nodes)
     if technique is not None and technique not in {one.label for one in Technique}:
         raise typer.BadParameter(f"no technique {technique!r}", param_hint="--technique")
-    if optimizer not in NAMES:
-        raise typer.BadParameter(f"no optimizer {optimizer!r}: one of {', '.join(NAMES)}", param_hint="--optimizer")
+    check_optimizer(optimizer)
     questions = _read(queries)
 
     def planned(name: str) -> Forest:
         return optimize(
-            items, rate, name, model=model, technique=technique, alignment=alignment, nodes=capacities, seed=seed
+            items, rate, name, model=model, technique=technique, alignment=alignment, nodes=speeds, seed=seed
         )
 
     began = perf_counter()
@@ -70,19 +69,6 @@ def plan_command(
         sys.stdout.write("\n")
     else:
         _show(forest, [planned("no-share"), planned("shared")], seconds, len(questions), len(items))
-
-
-def _capacities(nodes: str) -> list[float]:
-    """``4`` is four equal nodes; ``3,2,1,1`` three nodes of which the first is twice as fast."""
-    try:
-        count, *capacities = nodes.split(",")
-        speeds = [float(one) for one in capacities] or [1.0] * int(count)
-        if int(count) < 1 or len(speeds) != int(count) or min(speeds) <= 0:
-            raise ValueError
-    except ValueError:
-        message = "write the number of nodes, and then nothing or one positive capacity for each: 3,2,1,1"
-        raise typer.BadParameter(message, param_hint="--nodes") from None
-    return speeds
 
 
 def _read(path: Path) -> Sequence[Question]:

@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from weft.cli.weaving import Model, Nodes, Optimizer, Weave
 from weft.errors import WeftError
+from weft.optimize.weaving import DEFAULT
 from weft.query.sparksql import parse_file
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ def run_command(
     option: Options = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace DIR if it is there.")] = False,
     technique: Technique = "auto",
+    optimizer: Optimizer = DEFAULT,
+    model: Model = "calibrated",
+    nodes: Nodes = None,
     master: Master = None,
     memory: Memory = "3g",
 ) -> None:
@@ -56,7 +61,9 @@ def run_command(
     console = Console()
     with _progress(console) as progress:
         task = progress.add_task("starting Spark", total=None)
-        engine = _engine(text, source, event_time, format, option, technique, master, memory)
+        engine = _engine(
+            text, source, event_time, format, option, technique, master, memory, Weave(optimizer, model, nodes)
+        )
         progress.update(task, description=f"answering {len(engine.queries)} queries")
         staging = f"{out}.staging"
         try:
@@ -82,6 +89,9 @@ def explain_command(
     format: Format = None,
     option: Options = None,
     technique: Technique = "auto",
+    optimizer: Optimizer = DEFAULT,
+    model: Model = "calibrated",
+    nodes: Nodes = None,
     master: Master = None,
     memory: Memory = "3g",
 ) -> None:
@@ -90,7 +100,11 @@ def explain_command(
     Example: `weft explain queries.sql --source trades=trades.parquet --event-time ts`
     """
     text = read_queries(queries)
-    typer.echo(_engine(text, source, event_time, format, option, technique, master, memory).explain())
+    typer.echo(
+        _engine(
+            text, source, event_time, format, option, technique, master, memory, Weave(optimizer, model, nodes)
+        ).explain()
+    )
 
 
 def check_command(queries: Queries) -> None:
@@ -122,6 +136,7 @@ def _engine(
     technique: str,
     master: str | None,
     memory: str,
+    weave: Weave,
 ) -> Engine:
     sources = _pairs(source, "--source", "NAME=PATH")
     options = _pairs(option or [], "--option", "K=V")
@@ -129,7 +144,13 @@ def _engine(
     from weft.spark.session import local_session
     from weft.spark.sources import read_files
 
-    engine = Engine(local_session(master=master, memory=memory), technique=technique)
+    engine = Engine(
+        local_session(master=master, memory=memory),
+        technique=technique,
+        optimizer=weave.optimizer,
+        model=weave.model,
+        nodes=weave.capacities,
+    )
     for name, path in sources.items():
         engine.stream(name, read_files(engine.spark, path, event_time, format, options), event_time)
     engine.sql(text)

@@ -24,6 +24,7 @@ _KERNEL = {
     "slickdeque-inv": 1.0e-9,
     "slickdeque-noninv": 2.5e-9,
 }
+"""Operations of techniques that are fed a slice at a time; what ``bulk`` does is :attr:`Constants.merge`."""
 
 
 @dataclass(frozen=True)
@@ -37,37 +38,61 @@ class Constants:
     """
 
     row: float = 1.6e-7
-    """A row cut and aggregated in the JVM."""
+    """A row cut and aggregated in the JVM, for each time that it is."""
     slice: float = 9.0e-7
-    """A slice of one group shuffled and handed over to Arrow."""
+    """A slice of one group shuffled, handed over to Arrow and sorted."""
     merge: float = 2.0e-8
-    """A fine slice read and merged into a tree's own slice (level 2 of three)."""
+    """A fine slice read and merged into a coarser one, for each number that is kept of it (level 2 of three)."""
     kernel: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(dict(_KERNEL)))
     """One operation of each technique's kernel."""
     answer: float = 7.0e-8
     """An answer emitted."""
-    step: float = 0.2
+    read: float = 1.0e-7
+    """A row read and its expressions evaluated, once."""
+    query: float = 2.0e-3
+    """A query's own overhead, whatever it answers: its expressions, its file."""
+    step: float = 0.4
     """Fixed cost of a step, whatever the plan."""
 
     @classmethod
-    def load(cls, path: Path | None = None) -> Constants:
-        """The measured constants, or the defaults where ``weft calibrate`` was never run."""
+    def load(cls, spark: str | None = None, path: Path | None = None) -> Constants:
+        """What ``weft calibrate`` measured on that Spark, see :func:`spark_name`; the defaults if it never ran there.
+
+        Without a name, this machine's own Spark is meant.
+        """
         source = path or default_path()
         if not source.exists():
             return cls()
         try:
-            stored = json.loads(source.read_text())
+            stored = json.loads(source.read_text()).get(spark or this_machine(), {})
             return cls(**{**stored, "kernel": MappingProxyType({**_KERNEL, **stored.get("kernel", {})})})
-        except (TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise WeftError(f"{source} does not hold calibrated constants ({error}): run `weft calibrate`") from error
 
-    def save(self, path: Path | None = None) -> Path:
-        """Keep them where :meth:`load` looks; returns the file."""
+    def save(self, spark: str | None = None, path: Path | None = None) -> Path:
+        """Keep them where :meth:`load` looks, beside those of other Sparks; returns the file."""
         target = path or default_path()
         target.parent.mkdir(parents=True, exist_ok=True)
+        every = json.loads(target.read_text()) if target.exists() else {}
         plain = {**{name: getattr(self, name) for name in self.__dataclass_fields__}, "kernel": dict(self.kernel)}
-        target.write_text(json.dumps(plain, indent=2) + "\n")
+        target.write_text(json.dumps({**every, spark or this_machine(): plain}, indent=2) + "\n")
         return target
+
+
+def spark_name(master: str, cores: int) -> str:
+    """What constants are kept under: they are another machine's if the master or its cores are others.
+
+    Examples
+    --------
+    >>> spark_name("local[2]", 2), spark_name("spark://host:7077", 64)
+    ('local, 2 cores', 'spark://host:7077, 64 cores')
+    """
+    return f"{'local' if master.startswith('local[') else master}, {cores} cores"
+
+
+def this_machine() -> str:
+    """The Spark that Weft starts on this machine unless told otherwise."""
+    return spark_name("local[*]", os.cpu_count() or 1)
 
 
 def default_path() -> Path:

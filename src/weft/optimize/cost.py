@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from weft.optimize.constants import Constants
+from weft.optimize.omega import Technique
 
 Levels = Literal[2, 3]
 
@@ -54,16 +55,27 @@ def three_level(rate: float, all_edges: float) -> CostModel:
     return CostModel("three-level", 3, per_tree=all_edges, shared=rate)
 
 
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What the calibrated model wants to know of a stream and its queries besides the rate."""
+
+    groups: float = 1.0
+    """Expected number of groups (distinct keys)."""
+    columns: float = 1.0
+    """Numbers that are kept of a slice."""
+
+
 def calibrated(
-    rate: float, all_edges: float, levels: Levels, technique: str, constants: Constants, groups: float = 1.0
+    rate: float, all_edges: float, levels: Levels, technique: str, constants: Constants, traffic: Traffic
 ) -> CostModel:
     """Seconds of work per second of stream, with measured constants.
 
     A slice exists once a group, as far as there are rows to fill it: at ``all_edges`` cuts a second there are at most
     ``rate / all_edges`` groups with a row in a slice.
     """
-    filled = max(1.0, min(groups, rate / all_edges))
-    operation = constants.kernel[technique] * filled
+    filled = max(1.0, min(traffic.groups, rate / all_edges))
+    merge = constants.merge * traffic.columns * filled
+    operation = merge if technique == Technique.BULK.label else constants.kernel[technique] * filled
     if levels == 2:
         return CostModel(
             "calibrated", 2, rate * constants.row, constants.slice * filled, operation, constants.answer * filled
@@ -71,7 +83,7 @@ def calibrated(
     return CostModel(
         "calibrated",
         3,
-        per_tree=all_edges * constants.merge * filled,
+        per_tree=all_edges * merge,
         per_operation=operation,
         per_answer=constants.answer * filled,
         shared=rate * constants.row + all_edges * constants.slice * filled,

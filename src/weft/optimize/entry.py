@@ -10,7 +10,7 @@ from typing import Literal
 
 from weft.errors import WeftError
 from weft.optimize.constants import Constants
-from weft.optimize.cost import CostModel, Levels, calibrated, three_level, two_level
+from weft.optimize.cost import CostModel, Levels, Traffic, calibrated, three_level, two_level
 from weft.optimize.items import Item, Question, items_of
 from weft.optimize.loom import Loom
 from weft.optimize.no_share import no_share
@@ -44,8 +44,9 @@ def optimize(
     alignment: Alignment = "start",
     nodes: int | Sequence[float] = 1,
     constants: Constants | None = None,
-    groups: float = 1.0,
+    traffic: Traffic | None = None,
     seed: int = 0,
+    levels: Levels | None = None,
 ) -> Forest:
     """Decide which queries share a slicing, and on which node each tree runs.
 
@@ -61,17 +62,19 @@ def optimize(
         ``two-level`` and ``three-level`` count operations as the papers do; ``calibrated`` predicts seconds, and takes
         two or three levels, whichever is cheaper. The default is ``calibrated``, with tri-weave ``three-level``.
     technique
-        How answers are built; by default the papers' ``panes``, and ``twostacks`` with the calibrated model.
+        How answers are built; by default the papers' ``panes``, and the step's own ``bulk`` with the calibrated model.
     alignment
         Whether windows start or end on multiples of the slide.
     nodes
         How many, or the capacity of each.
     constants
         For the calibrated model; by default what ``weft calibrate`` measured.
-    groups
-        Expected number of groups (distinct keys), for the calibrated model.
+    traffic
+        Groups and columns, for the calibrated model.
     seed
         For optimizers that draw random numbers.
+    levels
+        For the calibrated model: whether rows are cut once a tree (2) or once for all (3); by default the cheaper.
 
     Examples
     --------
@@ -81,10 +84,7 @@ def optimize(
     >>> optimize(queries, rate=1.2, optimizer="no-share", model="two-level").cost  # doctest: +ELLIPSIS
     3.8...
     """
-    if optimizer not in NAMES:
-        near = get_close_matches(optimizer, NAMES, 1)
-        hint = f", did you mean {near[0]}?" if near else f": one of {', '.join(NAMES)}"
-        raise WeftError(f"no optimizer {optimizer!r}{hint}")
+    check_optimizer(optimizer)
     if rate <= 0:
         raise WeftError(f"the rate must be positive, got {rate}")
     given = tuple(queries)
@@ -94,13 +94,24 @@ def optimize(
     chosen = model or "calibrated"
     if optimizer == "tri-weave" and model != "calibrated":
         chosen = "three-level"
-    label = technique or ("twostacks" if chosen == "calibrated" else "panes")
-    task = _Task(items, optimizer, Technique.named(label), _capacities(nodes), seed)  # type: ignore[arg-type]
-    models = _models(task, chosen, rate, constants or Constants.load(), groups)
+    label = technique or ("bulk" if chosen == "calibrated" else "panes")
+    task = _Task(items, optimizer, Technique.named(label), capacities_of(nodes), seed)  # type: ignore[arg-type]
+    models = _models(task, chosen, rate, constants, traffic or Traffic())
+    models = [one for one in models if levels in (None, one.levels)] or models
     return min((_plan(task, one) for one in models), key=lambda forest: forest.cost)
 
 
-def _models(task: _Task, name: ModelName, rate: float, constants: Constants, groups: float) -> list[CostModel]:
+def check_optimizer(name: str) -> None:
+    """Refuse an optimizer that does not exist."""
+    if name not in NAMES:
+        near = get_close_matches(name, NAMES, 1)
+        hint = f", did you mean {near[0]}?" if near else f": one of {', '.join(NAMES)}"
+        raise WeftError(f"no optimizer {name!r}{hint}")
+
+
+def _models(
+    task: _Task, name: ModelName, rate: float, constants: Constants | None, traffic: Traffic
+) -> list[CostModel]:
     """The cost model asked for; two, if it is open whether rows are to be cut once or once a tree."""
     if name == "two-level":
         return [two_level(rate)]
@@ -108,7 +119,8 @@ def _models(task: _Task, name: ModelName, rate: float, constants: Constants, gro
     if name == "three-level":
         return [three_level(rate, all_edges)]
     every: tuple[Levels, ...] = (3,) if task.optimizer == "tri-weave" else (2, 3)
-    return [calibrated(rate, all_edges, levels, task.technique.label, constants, groups) for levels in every]
+    measured = constants or Constants.load()
+    return [calibrated(rate, all_edges, levels, task.technique.label, measured, traffic) for levels in every]
 
 
 def _rate_of_all(items: tuple[Item, ...], rate: float) -> float:
@@ -119,7 +131,8 @@ def _rate_of_all(items: tuple[Item, ...], rate: float) -> float:
     return every.per_second
 
 
-def _capacities(nodes: int | Sequence[float]) -> tuple[float, ...]:
+def capacities_of(nodes: int | Sequence[float]) -> tuple[float, ...]:
+    """The capacity of each node; all equal if only their number is given."""
     capacities = (1.0,) * nodes if isinstance(nodes, int) else tuple(float(one) for one in nodes)
     if not capacities or min(capacities) <= 0:
         raise WeftError("there must be at least one node, and capacities must be positive")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
+from weft.optimize.omega import Technique
 from weft.query.model import Query, Window
 from weft.slicing.edge_rate import MICROSECONDS
 from weft.slicing.progression import Alignment, Progression, edges_of
@@ -36,6 +37,10 @@ class Item:
     def windows_per_edge(self) -> float:
         """Sum of range / slide over the queries: Ω of the papers' panes (000 Eq. 2)."""
         return sum(window.overlap * len(names) for window, names in self.windows)
+
+    def per_edge(self, technique: Technique) -> float:
+        """What it adds to the Ω of its tree, with techniques whose Ω is a plain sum."""
+        return 1.0 if technique is Technique.BULK else self.windows_per_edge
 
     @cached_property
     def answers(self) -> float:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba import njit, types
 from numba.extending import intrinsic
 
-from weft.optimize.omega import Technique, count_range, from_tally
+from weft.optimize.omega import SUMS, count_range, from_tally
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -64,6 +64,10 @@ class Prices(NamedTuple):
     """Bits of the horizon."""
     glance: int
     """Words of the horizon to look at first; 0 for all at once."""
+
+
+_CACHE_LINE = 8
+"""Words that come into the cache together."""
 
 
 def _population_count(_context: Any, _word: Any) -> Any:
@@ -139,7 +143,8 @@ def woven_rate(
 ) -> float:
     """Edge rate of two trees together; perhaps only a lower bound if they have fewer common edges than ``needed``.
 
-    Before all bits are compared, a glance at the first of them tells, with three standard deviations to spare.
+    Before all bits are compared, glances at the first of them tell, with three standard deviations to spare: most pairs
+    have far fewer than needed, which a single line of the cache shows.
     """
     apart = trees[one, RATES] + trees[other, RATES]
     if trees[one, ITEMS] == 1 and trees[other, ITEMS] == 1:
@@ -147,10 +152,11 @@ def woven_rate(
         return float(apart) - prices.ticks * _common_rate_of_items(items, gcds, left, right, needed / prices.ticks)
     words = marks.shape[1]
     if prices.glance and needed > 0.0:
-        seen = _common_hits(trees, items, marks, prices.bits, one, other, prices.glance)
-        most = prices.per_hit * words / prices.glance * (seen + 3.0 * sqrt(seen) + 3.0)
-        if most < needed:
-            return float(trees[one, RATE] + trees[other, RATE] - most)
+        for glance in (_CACHE_LINE, prices.glance):
+            seen = _common_hits(trees, items, marks, prices.bits, one, other, glance)
+            most = prices.per_hit * words / glance * (seen + 3.0 * sqrt(seen) + 3.0)
+            if most < needed:
+                return float(trees[one, RATE] + trees[other, RATE] - most)
     common = _common_hits(trees, items, marks, prices.bits, one, other, words)
     twice = trees[one, OWN_HITS] + trees[other, OWN_HITS] - trees[one, HITS] - trees[other, HITS] + common
     return float(max(apart - prices.per_hit * twice, trees[one, RATE], trees[other, RATE]))
@@ -161,7 +167,7 @@ def woven_overlap(
     trees: Floats, ranges: Words, all_ranges: Floats, prices: Prices, one: int, other: int, rate: float
 ) -> float:
     """Ω of two trees together; of one if both are the same."""
-    if prices.technique == Technique.PANES:
+    if prices.technique in SUMS:
         overlap: float = trees[one, WINDOWS_PER_EDGE]
         return overlap if one == other else overlap + trees[other, WINDOWS_PER_EDGE]
     tally = (0, 0.0, -1.0, 0.0)
@@ -205,18 +211,18 @@ def best_partners(
 ) -> tuple[Floats, Ints, int]:
     """The ``most`` of ``others`` that save most when woven with ``tree``, best first: savings, slots, and how many.
 
-    With panes Ω is a plain sum, so that it is known beforehand how many common edges a pair needs to be among the
-    best so far. Most pairs cannot have so many, as the denser tree's rate or the steps' least common multiple shows.
+    With panes and bulk Ω is a plain sum, so that it is known beforehand how many common edges a pair needs to be among
+    the best so far. Most cannot have so many, as the denser tree's rate or the steps' least common multiple shows.
     """
     trees, items, marks, ranges, gcds, all_ranges = slab
     savings, partners, found = np.full(most, floor), np.full(most, -1), 0
-    panes = prices.technique == Technique.PANES
+    plain_sum = prices.technique in SUMS
     for at in range(others.size):
         other = others[at]
         apart = trees[tree, COST] + trees[other, COST]
         answers = trees[tree, ANSWERS] + trees[other, ANSWERS]
         needed = 0.0
-        if panes and savings[-1] > -np.inf:
+        if plain_sum and savings[-1] > -np.inf:
             overlap = trees[tree, WINDOWS_PER_EDGE] + trees[other, WINDOWS_PER_EDGE]
             per_edge = prices.per_edge + prices.per_operation * overlap
             highest = (apart - savings[-1] - tree_cost(prices, 0.0, 0.0, answers)) / per_edge

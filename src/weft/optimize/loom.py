@@ -44,7 +44,7 @@ from weft.optimize.kernels import (
     woven_overlap,
     woven_rates,
 )
-from weft.optimize.omega import Technique, overlap
+from weft.optimize.omega import SUMS, Technique, overlap
 from weft.slicing.edge_rate import MICROSECONDS, Rate, edge_rate
 from weft.slicing.progression import Progression, prune
 
@@ -230,7 +230,9 @@ class Loom:
                 self.compose(len(self.items), members)
                 rate = replace(rate, guess=float(self._slab.trees[-1, RATE]))
             ranges = sorted({one for item in chosen for one in item.ranges})
-            per_edge = overlap(self.technique, sum(item.windows_per_edge for item in chosen), ranges, float(rate.value))
+            per_edge = overlap(
+                self.technique, sum(item.per_edge(self.technique) for item in chosen), ranges, float(rate.value)
+            )
             cost = self.model.tree(rate.per_second, per_edge, sum(item.answers for item in chosen))
             self._finished[members] = Finished(rate, per_edge, cost)
         return self._finished[members]
@@ -293,7 +295,7 @@ class Loom:
         for row, item in enumerate(self.items):
             rate = MICROSECONDS * len(item.progressions) / item.progressions[0].step
             hits = common_bits(marks, row, row, horizon.words)
-            trees[row] = (rate, 0.0, rate, hits, hits, item.windows_per_edge, item.answers, 1.0, row)
+            trees[row] = (rate, 0.0, rate, hits, hits, item.per_edge(self.technique), item.answers, 1.0, row)
         self._slab = Slab(trees, items, marks, ranges, gcds, all_ranges)
         for row in range(rows - 1):
             self._price(row, float(trees[row, RATE]))
@@ -301,7 +303,7 @@ class Loom:
 
     def _range_bits(self) -> tuple[Floats, Words]:
         rows = len(self.items) + 1
-        if self.technique is Technique.PANES:
+        if self.technique in SUMS:
             return np.zeros(1), np.zeros((rows, 1), dtype=np.uint64)
         every = sorted({one for item in self.items for one in item.ranges})
         place = {one: at for at, one in enumerate(every)}

@@ -38,6 +38,7 @@ def _alone(
         exact = Fraction(len(item.progressions), item.progressions[0].step)
         rate = Rate(exact, exact)
         for window, names in item.windows:
-            per_edge = overlap(technique, window.overlap, [window.range], float(exact))
+            alone = 1.0 if technique is Technique.BULK else window.overlap
+            per_edge = overlap(technique, alone, [window.range], float(exact))
             cost = model.tree(rate.per_second, per_edge, MICROSECONDS / window.slide)
             yield item, names, rate, per_edge, cost

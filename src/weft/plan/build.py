@@ -40,11 +40,16 @@ def group_by_keys(plan: Plan) -> Plan:
 
 def join(groupings: Sequence[Grouping]) -> Grouping:
     """One grouping that serves the queries of several: by all their keys, cut at all their edges."""
-    joined = _grouping([query for grouping in groupings for query in grouping.queries])
+    return grouping_of([query for grouping in groupings for query in grouping.queries])
+
+
+def grouping_of(queries: Sequence[BoundQuery]) -> Grouping:
+    """One grouping that serves all of ``queries``."""
+    joined = _grouping(queries)
     return replace(joined, progressions=composite(joined.windows))
 
 
-def _grouping(queries: list[BoundQuery]) -> Grouping:
+def _grouping(queries: Sequence[BoundQuery]) -> Grouping:
     keys = dict.fromkeys(key for query in queries for key in query.query.keys)
     return Grouping(tuple(sorted(keys, key=lambda key: key.canonical)), tuple(queries))
 

@@ -6,6 +6,7 @@ from weft.algebra.monoid import Monoid
 from weft.plan.model import Grouping, Plan
 from weft.slicing.progression import Progression
 
+MOST_TREES, MOST_NAMES = 20, 6
 UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 
 
@@ -78,6 +79,22 @@ def _grouping(grouping: Grouping) -> list[str]:
         how = "in the partials" if grouping.conditional else "as shards"
         lines.append(f"  {len(grouping.predicates)} {_plural(len(grouping.predicates), 'predicate')} {how}")
     lines += [f"  {text} for {count} {_plural(count, 'aggregate')}" for text, count in uses.items()]
+    return lines + [f"  {line}" for line in _trees(grouping)]
+
+
+def _trees(grouping: Grouping) -> list[str]:
+    """The forest: who is woven with whom, and where each tree is answered."""
+    if not grouping.trees:
+        return []
+    count = len(grouping.trees)
+    lines = [f"{count} {_plural(count, 'tree')}" + (": rows are cut once for all of them" if count > 1 else "")]
+    for number, tree in enumerate(grouping.trees[:MOST_TREES], 1):
+        names = ", ".join(tree.queries[:MOST_NAMES]) + (", ..." if len(tree.queries) > MOST_NAMES else "")
+        where = f" on node {tree.node}" if grouping.placed else ""
+        slices = f"{tree.edge_rate.per_second:.4g} slices a second" + ("" if tree.edge_rate.exact else " or so")
+        lines.append(f"  tree {number}{where}: {len(tree.queries)} queries, {slices}: {names}")
+    if count > MOST_TREES:
+        lines.append(f"  and {count - MOST_TREES} more")
     return lines
 
 

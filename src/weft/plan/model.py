@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from weft.algebra.aggregates import Recipe
 from weft.algebra.measures import Measure
+from weft.plan.forest import Tree
 from weft.query.model import Call, Expression, Part, Query, Window
 from weft.slicing.progression import Progression
 
@@ -147,6 +148,10 @@ class Grouping:
     progressions: tuple[Progression, ...] = ()
     conditional: bool = False
     """Whether predicates stand inside the partials instead of splitting slices into shards."""
+    trees: tuple[Tree, ...] = ()
+    """How its queries are woven: each tree puts slices of its own together; without any, every query does."""
+    placed: bool = False
+    """Whether each tree is answered on its own node; otherwise keys are spread over all of them."""
 
     @cached_property
     def hashed(self) -> bool:
@@ -168,6 +173,16 @@ class Grouping:
     def slice_column(self) -> str:
         """The column that holds the start of a row's slice."""
         return digest("s", *(f"{progression.step}+{progression.offset}" for progression in self.progressions))
+
+    @cached_property
+    def nodes(self) -> tuple[int, ...]:
+        """The nodes that its slices go to, where its trees are placed."""
+        return tuple(sorted({tree.node for tree in self.trees})) if self.placed else ()
+
+    @cached_property
+    def tree_of(self) -> dict[str, Tree]:
+        """The tree of each query, by its name."""
+        return {name: tree for tree in self.trees for name in tree.queries}
 
     @cached_property
     def predicates(self) -> tuple[Predicate, ...]:
@@ -216,6 +231,8 @@ class Plan:
     """How much work each grouping is compared with the others, where a sample told it."""
     ordered: bool = False
     """Whether rows seem to come in the order of time, so that the tasks which read them share few slices."""
+    nodes: int = 1
+    """Over how many nodes trees are spread, in groupings whose trees are placed."""
 
     @cached_property
     def predicates(self) -> tuple[Predicate, ...]:

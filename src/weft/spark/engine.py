@@ -12,6 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.errors import QueriesError, QueryError, WeftError
+from weft.optimize.constants import Constants
+from weft.optimize.entry import ModelName, capacities_of, check_optimizer
+from weft.optimize.weaving import DEFAULT, Weaving
 from weft.plan.build import build
 from weft.plan.explain import explain
 from weft.plan.model import BoundQuery, Plan
@@ -23,9 +26,9 @@ from weft.spark.bind import Bound, Stream, bind
 from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
 from weft.spark.rows import slices
-from weft.spark.sample import adapt
-from weft.spark.session import local_session
+from weft.spark.session import local_session, name_of
 from weft.spark.step import Outcome, StepResult, Totals, step
+from weft.spark.weaving import adapt_woven
 
 
 class Engine:
@@ -39,14 +42,33 @@ class Engine:
         How answers are built from slices; ``auto`` chooses by the algebra of each aggregate.
     buckets
         In how many parts keys are split for the second half of the work; as many as cores by default.
+    optimizer
+        Which queries share slices: one of :data:`weft.optimize.registry.NAMES`.
+    model
+        What the optimizer goes by: ``calibrated`` predicts seconds on this Spark, the others count as the papers do.
+    nodes
+        Over how many nodes, or nodes of which capacities, trees of queries are spread; by default over none where keys
+        are enough to divide the work by.
     """
 
     def __init__(
-        self, spark: SparkSession | None = None, *, technique: str = "auto", buckets: int | None = None
+        self,
+        spark: SparkSession | None = None,
+        *,
+        technique: str = "auto",
+        buckets: int | None = None,
+        optimizer: str = DEFAULT,
+        model: ModelName = "calibrated",
+        nodes: int | Sequence[float] | None = None,
     ) -> None:
+        check_optimizer(optimizer)
         self.spark = spark or local_session()
         self.technique = technique
-        self.buckets = buckets or self.spark.sparkContext.defaultParallelism
+        constants = Constants.load(name_of(self.spark))
+        self.weaving = Weaving(optimizer, model, capacities_of(nodes) if nodes is not None else (), constants)
+        cores = buckets or self.spark.sparkContext.defaultParallelism
+        count = len(self.weaving.capacities) or 1
+        self.buckets = count * max(cores // count, 1)
         self._streams: dict[str, Stream] = {}
         self._queries: dict[str, Bound] = {}
 
@@ -165,7 +187,7 @@ class Engine:
 
     def _plan(self, stream: Stream, queries: Sequence[BoundQuery]) -> Plan:
         plan = build(stream.name, stream.event_time, queries, self.technique)
-        return adapt(plan, stream.rows)
+        return adapt_woven(plan, stream.rows, self.weaving, self.buckets)
 
     def _run_stream(self, stream: Stream, queries: Sequence[BoundQuery], folder: Folder) -> tuple[Plan, StepResult]:
         """One step; queries that a data error stops are named and the step is run again without them."""

@@ -13,14 +13,17 @@ from weft.algebra.measures import Array
 from weft.algebra.monoids import add_int
 from weft.evaluate.bulk import slide_prefix
 from weft.evaluate.sliding import slide
+from weft.plan.forest import Tree
 from weft.plan.layout import layouts
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part, Window
-from weft.slicing.progression import contains, edges_of
+from weft.slicing.progression import Progression, contains, edges_of
 from weft.spark.panes import Answers, Panes, Passing, Slices, Stretch, windows_of
 
 GROUPING = "grouping"
 """The column that tells which grouping a slice belongs to."""
+NODE = "node"
+"""The column that tells which node a slice went to, where trees are placed on nodes."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,19 @@ def finals(plan: Plan, slices: pa.Table) -> Iterator[Answer]:
             names = columns[number].names(number, grouping)
             own = slices.select(list(names)).rename_columns(list(names.values()))
             own = own if len(chosen) == len(own) else own.take(pa.array(chosen))
-            yield from grouping_finals(grouping, own, plan.technique)
+            # a bucket belongs to one node
+            here = int(slices.column(NODE)[chosen[0]].as_py()) if grouping.placed else None
+            yield from grouping_finals(grouping, own, plan.technique, here)
 
 
-def grouping_finals(grouping: Grouping, table: pa.Table, technique: str = "auto") -> Iterator[Answer]:
-    """The answers of all queries of a grouping, those that share most next to each other."""
+def grouping_finals(
+    grouping: Grouping, table: pa.Table, technique: str = "auto", node: int | None = None
+) -> Iterator[Answer]:
+    """The answers of all queries of a grouping, or of those on one node; those that share most next to each other."""
     by_keys: dict[frozenset[Expression], list[BoundQuery]] = {}
     for query in grouping.queries:
+        if node is not None and grouping.tree_of[query.name].node != node:
+            continue
         by_keys.setdefault(frozenset(query.query.keys), []).append(query)
     for keys, queries in by_keys.items():
         slices = Slices.of(grouping, table, sorted(keys, key=lambda key: key.canonical))
@@ -65,9 +74,24 @@ def sliced_finals(slices: Slices, queries: Sequence[BoundQuery], technique: str)
     for predicate, some in by_predicate.items():
         passing = slices if predicate.everything else Passing.of(slices, predicate)
         if len(passing.keys):
-            shared = Shared(slices, Panes.whole(passing), technique)
-            for query in sorted(some, key=lambda query: (query.query.window.slide, query.query.window.range)):
-                yield shared.answer(query)
+            whole = Panes.whole(passing)
+            for tree, queries_of_tree in by_tree(slices.grouping, some):
+                shared = Shared(slices, whole if tree is None else Panes.cut(whole, tree.progressions), technique)
+                for query in sorted(
+                    queries_of_tree, key=lambda query: (query.query.window.slide, query.query.window.range)
+                ):
+                    yield shared.answer(query)
+
+
+def by_tree(grouping: Grouping, queries: Sequence[BoundQuery]) -> list[tuple[Tree | None, list[BoundQuery]]]:
+    """Queries by the tree that they are woven into; all together where slices are that of the only tree already."""
+    trees: dict[tuple[Progression, ...], tuple[Tree | None, list[BoundQuery]]] = {}
+    for query in queries:
+        tree = grouping.tree_of.get(query.name)
+        cuts = grouping.progressions if tree is None else tree.progressions
+        coarser = None if cuts == grouping.progressions else tree
+        trees.setdefault(cuts, (coarser, []))[1].append(query)
+    return list(trees.values())
 
 
 @dataclass

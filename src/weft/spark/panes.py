@@ -21,6 +21,7 @@ from weft.evaluate.bulk import prefix, reduce_segments
 from weft.evaluate.columns import Columns
 from weft.plan.model import Grouping, Partial, Predicate, key_column
 from weft.query.model import Expression, Window
+from weft.slicing.progression import Progression
 
 
 class Stretch(Protocol):
@@ -139,6 +140,15 @@ class Panes:
         return cls(finer, numbers[firsts], pointers, finer.keys[firsts], finer.starts[firsts])
 
     @classmethod
+    def cut(cls, finer: Stretch, progressions: Sequence[Progression]) -> Panes:
+        """Put stretches together that no edge of ``progressions`` parts: the slices of a tree."""
+        numbers = np.full(len(finer.starts), np.iinfo(np.int64).min)
+        for edge in progressions:
+            last_edges(finer.starts, edge.step, edge.offset, numbers)
+        firsts = group_starts(finer.keys, numbers)
+        return cls(finer, numbers[firsts], np.append(firsts, len(numbers)), finer.keys[firsts], finer.starts[firsts])
+
+    @classmethod
     def whole(cls, finer: Stretch) -> Panes:
         """Put the shards of each slice together."""
         firsts = group_starts(finer.keys, finer.starts)
@@ -230,6 +240,21 @@ def pane_numbers(starts: Array, slide: int, offset: int, fragment: int) -> Array
         else:
             numbers[i] = 2 * turn + (1 if since - turn * slide >= fragment else 0)
     return numbers
+
+
+@njit(cache=True, nogil=True)
+def last_edges(starts: Array, step: int, offset: int, last: Array) -> None:
+    """Raise each of ``last`` to the last edge of a progression at or before its start.
+
+    Examples
+    --------
+    >>> last = np.zeros(3, np.int64)
+    >>> last_edges(np.array([4, 9, 15]), 7, 2, last)
+    >>> last.tolist()
+    [2, 9, 9]
+    """
+    for i in range(len(starts)):
+        last[i] = max(last[i], starts[i] - (starts[i] - offset) % step)
 
 
 @njit(cache=True, nogil=True)

@@ -13,8 +13,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.algebra.measures import Array
+from weft.optimize.weaving import Seen, one_tree
 from weft.plan.build import join
 from weft.plan.model import Grouping, Plan
+from weft.slicing.edge_rate import MICROSECONDS
 from weft.spark.rows import prepare
 
 SAMPLE_ROWS = 20_000
@@ -38,6 +40,20 @@ class Sampled:
     starts: Array
     shards: Array
     keys: Array
+
+    @classmethod
+    def unseen(cls, grouping: Grouping) -> Sampled:
+        """A grouping of which no row was looked at; all its queries in one tree."""
+        nothing = np.empty(0, np.int64)
+        return cls(replace(grouping, trees=(one_tree(grouping),)), nothing, nothing, nothing)
+
+    @property
+    def seen(self) -> Seen:
+        """Rows a second, and how many keys."""
+        if not len(self.starts):
+            return Seen(1.0, 1.0)
+        seconds = (self.starts.max() - self.starts.min()) / MICROSECONDS
+        return Seen(len(self.starts) / max(seconds, 1.0), float(len(np.unique(self.keys))))
 
     @property
     def slices(self) -> int:
@@ -63,13 +79,26 @@ def count_rows(*columns: Array) -> int:
 
 def adapt(plan: Plan, rows: DataFrame) -> Plan:
     """Fit the plan to the data, as far as a sample shows it."""
-    if len(plan.groupings) == 1 and len(plan.predicates) <= FEW_PREDICATES:
+    if not depends_on_data(plan):
         return plan
-    sample = look(plan, rows)
-    joined = [one for hashed in (True, False) for one in join_small([s for s in sample if s.grouping.hashed is hashed])]
-    loads = tuple(float(max(one.pieces, 1)) for one in joined)
-    groupings = tuple(choose_sharding(one) for one in joined)
-    return replace(plan, groupings=groupings, loads=loads, ordered=all(is_ordered(one.starts) for one in joined))
+    return with_groupings(plan, joined(look(plan, rows)))
+
+
+def depends_on_data(plan: Plan) -> bool:
+    """Whether groupings might be joined, or predicates be too many for shards."""
+    return len(plan.groupings) > 1 or len(plan.predicates) > FEW_PREDICATES
+
+
+def joined(sample: Sequence[Sampled]) -> list[Sampled]:
+    """Groupings with few slices as one; those that are hashed and those that are sorted stay apart."""
+    return [one for hashed in (True, False) for one in join_small([s for s in sample if s.grouping.hashed is hashed])]
+
+
+def with_groupings(plan: Plan, sample: Sequence[Sampled]) -> Plan:
+    """The plan with these groupings."""
+    groupings = tuple(choose_sharding(one) for one in sample)
+    loads = tuple(float(max(one.pieces, 1)) for one in sample)
+    return replace(plan, groupings=groupings, loads=loads, ordered=all(is_ordered(one.starts) for one in sample))
 
 
 def is_ordered(times: Array) -> bool:

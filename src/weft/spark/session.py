@@ -13,6 +13,8 @@ from threading import Thread
 
 from pyspark.sql import SparkSession
 
+from weft.optimize.constants import spark_name
+
 OLDEST_JAVA = 17
 
 
@@ -54,6 +56,12 @@ def local_session(
     spark.sparkContext.setLogLevel("OFF")
     Thread(target=_start_workers, args=(spark,), name="weft-workers", daemon=True).start()
     return spark
+
+
+def name_of(spark: SparkSession) -> str:
+    """What the calibrated constants of a Spark are kept under."""
+    context = spark.sparkContext
+    return spark_name(context.master or "local", context.defaultParallelism)
 
 
 def _start_workers(spark: SparkSession) -> None:

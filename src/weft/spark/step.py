@@ -19,10 +19,10 @@ from pyspark.sql import functions as F
 
 from weft.algebra.measures import Array
 from weft.plan.model import Plan
-from weft.plan.placing import bucket_text, hash_text
+from weft.plan.placing import bucket_text, hash_text, node_text
 from weft.plan.sheet import sheet
 from weft.spark.files import Folder
-from weft.spark.finals import GROUPING, Answer, finals
+from weft.spark.finals import GROUPING, NODE, Answer, finals
 from weft.spark.packing import Packing
 from weft.spark.parts import AT_ONCE, HASH, Parts
 from weft.spark.rows import slices
@@ -113,9 +113,12 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         read, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
     )
     with tuned(spark), slices(observed, plan) as cut:
-        hashed = cut.frame.selectExpr("*", f"{hash_text(plan, GROUPING)} AS {HASH}")
+        nodes = node_text(plan, GROUPING)
+        copied = cut.frame if nodes is None else cut.frame.selectExpr("*", f"explode({nodes}) AS {NODE}")
+        hashed = copied.selectExpr("*", f"{hash_text(plan, GROUPING)} AS {HASH}")
         packing = Packing.of(hashed)
-        placed = hashed.selectExpr("*", f"{bucket_text(plan, buckets, GROUPING, HASH)} AS {BUCKET}")
+        bucket = f"CAST({bucket_text(plan, buckets, GROUPING, HASH, NODE)} AS INT)"
+        placed = hashed.selectExpr("*", f"{bucket} AS {BUCKET}")
         packed = packing.pack(placed.repartitionById(buckets, F.col(BUCKET)).drop(BUCKET))
         summary = packed.mapInArrow(bucket_task(plan, packing, folder, AT_ONCE), SUMMARY).toArrow()
         counted = read.get if cut.planned is None else observed_in(cut.planned, "read")

@@ -1,0 +1,261 @@
+"""Plans on the real engine: the calibrated model against the clock, and 004 Fig. 47-48.
+
+Run on a machine that has nothing else to do, after ``weft calibrate``; each command takes less than ten minutes::
+
+    python benchmarks/optimizers_reality.py forests --part 1
+    python benchmarks/optimizers_reality.py forests --part 2
+    python benchmarks/optimizers_reality.py throughput
+
+Each leaves its rows in ``benchmarks/results``, which ``python benchmarks/optimizers.py report`` reads.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Any
+
+import typer
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.optimize import optimize
+from weft.optimize.constants import Constants
+from weft.optimize.cost import Traffic
+from weft.optimize.omega import Technique, overlap
+from weft.optimize.weaving import Weaving, columns_of, one_tree, planted
+from weft.optimize.work import Rows
+from weft.optimize.workload import Workload
+from weft.plan.model import Plan
+from weft.spark.calibrate import run_plan, work_of_plan
+from weft.spark.engine import Engine
+from weft.spark.files import Folder
+from weft.spark.session import local_session, name_of
+
+RESULTS = Path(__file__).parent / "results"
+Row = dict[str, Any]
+app = typer.Typer(help=__doc__)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Queries over rows."""
+
+    queries: int
+    keys: int
+    max_slide: int
+    max_overlap: int
+    generator: str = "normal"
+    real_overlap: bool = False
+    seconds: int = 3_600
+
+    @property
+    def name(self) -> str:
+        """What it is called in the tables."""
+        fragments = ", fragments" if self.real_overlap else ""
+        return f"{self.queries} queries, {self.keys} keys, {self.generator} slides to {self.max_slide} s{fragments}"
+
+    def sql(self) -> str:
+        """Its queries, each with two of five aggregates."""
+        workload = Workload(
+            self.queries, self.max_slide, self.max_overlap, 0.0, self.generator, self.real_overlap, self.queries
+        )
+        by, shown = ("", "") if self.keys == 1 else (f"k{self.keys}, ", f"k{self.keys}, ")
+        aggregates = ("sum(x)", "max(x)", "count(*)", "min(x)", "avg(x)")
+        return ";\n".join(
+            f"SELECT {shown}window.start, {aggregates[number % 5]}, {aggregates[(number // 5 + 1) % 5]} AS other "
+            f"FROM s GROUP BY {by}window(ts, '{length} seconds', '{slide} seconds')"
+            for number, (length, slide) in enumerate(zip(*(side.tolist() for side in workload.draw()), strict=True))
+        )
+
+
+CASES = (
+    Case(2, 1000, 60, 5),
+    Case(3, 100, 100, 4, real_overlap=True),
+    Case(5, 1000, 30, 3),
+    Case(8, 10, 300, 10, "diverse"),
+    Case(12, 1000, 120, 6),
+    Case(20, 1000, 60, 5, "diverse"),
+    Case(30, 100, 400, 8, real_overlap=True),
+    Case(40, 10, 1000, 10, "template"),
+    Case(50, 1000, 500, 3),
+    Case(75, 100, 600, 5, "template"),
+    Case(100, 100, 200, 5, "diverse"),
+    Case(100, 1000, 300, 2, real_overlap=True),
+    Case(150, 10, 300, 10),
+    Case(200, 100, 900, 4),
+    Case(300, 10, 3600, 10, "template"),
+    Case(400, 100, 1000, 3, "diverse"),
+    Case(500, 10, 600, 10),
+    Case(800, 10, 1000, 5, real_overlap=True),
+    Case(1200, 10, 2000, 5),
+    Case(2000, 10, 3600, 4),
+)
+
+
+def prepare(spark: SparkSession, folder: Folder, rows: int, seconds: int) -> DataFrame:
+    """Rows in Parquet, in the order of time."""
+    made = spark.range(rows).selectExpr(
+        f"timestamp_micros(1700000000000000 + id * {seconds * 1_000_000 // rows}) AS ts",
+        *(f"pmod(xxhash64(id, {keys}), {keys}) AS k{keys}" for keys in (10, 100, 1000)),
+        "pmod(xxhash64(id, 7), 1000) AS x",
+    )
+    path = folder.url(f"rows-{rows}")
+    made.write.mode("overwrite").parquet(path)
+    return spark.read.parquet(path)
+
+
+def plans_of(engine: Engine, case: Case, rows: int) -> dict[str, Plan]:
+    """One tree, a few trees that each cut the rows, a few that share the cut, and as many as the model wants."""
+    (plan,) = engine.plans()
+    (grouping,) = plan.groupings if len(plan.groupings) == 1 else (None,)
+    assert grouping is not None, "cases have one set of keys"
+    grouping = replace(grouping, trees=(), placed=False)
+    plain = replace(plan, nodes=1)
+    questions = [(query.name, query.query.window) for query in grouping.queries]
+    traffic = Traffic(case.keys, columns_of(grouping))
+    rate = rows / case.seconds
+
+    def forest(optimizer: str, levels: Any, nodes: int = 1) -> Plan:
+        found = optimize(questions, rate, optimizer, levels=levels, nodes=nodes, traffic=traffic, constants=constants)
+        return replace(plain, groupings=planted(grouping, found))
+
+    constants = engine.weaving.constants
+    found = {
+        "one tree": replace(plain, groupings=(replace(grouping, trees=(one_tree(grouping),)),)),
+        "each tree cuts": forest("w-tn", 2, nodes=3),
+        "rows cut once": forest("w-tn", 3, nodes=4),
+        "as optimized": forest("weft", 3),
+    }
+    distinct: dict[Any, str] = {}
+    for name, one in found.items():
+        shape = frozenset(
+            (len(one.groupings) > 1, frozenset(tree.queries)) for part in one.groupings for tree in part.trees
+        )
+        distinct.setdefault(shape, name)
+    # where trees have keys in common, slices are spread by keys
+    return {name: unweighted(found[name]) for name in distinct.values()}
+
+
+def unweighted(plan: Plan) -> Plan:
+    """The same without what a sample told of a single grouping."""
+    return plan if len(plan.groupings) == len(plan.loads) else replace(plan, loads=())
+
+
+def measured(case: Case, spark: SparkSession, rows: DataFrame, folder: Folder, count: int, runs: int) -> Iterator[Row]:
+    """All plans of a case, interleaved; a first round, in which Spark compiles, is not counted."""
+    engine = Engine(spark)
+    engine.stream("s", rows, "ts")
+    engine.sql(case.sql())
+    plans = plans_of(engine, case, count)
+    constants = engine.weaving.constants or Constants()
+    seconds: dict[str, list[float]] = {name: [] for name in plans}
+    rng = Random(case.queries)
+    for round_ in range(runs + 1):
+        for name in rng.sample(sorted(plans), len(plans)):
+            took = run_plan(engine, plans[name], rows, folder)
+            if round_:
+                seconds[name].append(took)
+    for name, plan in plans.items():
+        work = work_of_plan(plan, Rows(count, case.seconds, case.keys))
+        yield {"case": case.name, "queries": case.queries, "plan": name} | {
+            "trees": sum(len(grouping.trees) for grouping in plan.groupings),
+            "measured": median(seconds[name]),
+            "runs": [round(one, 4) for one in seconds[name]],
+            "predicted": work.seconds(constants),
+            "work": {key: getattr(work, key) for key in work.__dataclass_fields__},
+        }
+
+
+@app.command()
+def forests(part: int = 0, parts: int = 2, runs: int = 5, rows: int = 400_000, cases: int = len(CASES)) -> None:
+    """Every case with every plan; ``--part 1`` takes every second case, ``--part 2`` the others, 0 all."""
+    chosen = [case for number, case in enumerate(CASES[:cases]) if not part or number % parts == part - 1]
+    spark, folder = start()
+    frame = prepare(spark, folder, rows, CASES[0].seconds)
+    found: list[Row] = []
+    try:
+        for case in chosen:
+            found += measured(case, spark, frame, folder, rows, runs)
+            keep("reality", found, "case")
+            for row in found[-4:]:
+                if row["case"] == case.name:
+                    print(
+                        f"{case.name:60} {row['plan']:16} {row['measured']:6.2f} s, predicted {row['predicted']:6.2f}"
+                    )
+    finally:
+        folder.remove()
+
+
+TECHNIQUES = ("panes", "flatfat", "flatfit", "slickdeque-inv", "slickdeque-noninv")
+SPAN = 200_000
+
+
+@app.command()
+def throughput(runs: int = 3, queries: int = 100, span: int = SPAN) -> None:
+    """004 Table 13 on the real engine, with ranges a tenth as long: estimated and actual throughput by technique."""
+    spark, folder = start()
+    frame = prepare(spark, folder, span, span)
+    case = Case(queries, 1, 1000, 1000, "template", seconds=span)
+    found: list[Row] = []
+    try:
+        for optimizer, technique in ((one, two) for one in ("weave-share", "tri-weave") for two in TECHNIQUES):
+            found.append(throughput_of(spark, frame, folder, case, optimizer, technique, runs))
+            print(found[-1])
+        keep("throughput", found, "optimizer")
+    finally:
+        folder.remove()
+
+
+def throughput_of(
+    spark: SparkSession, rows: DataFrame, folder: Folder, case: Case, optimizer: str, technique: str, runs: int
+) -> Row:
+    aggregate = "sum(x)" if technique == "slickdeque-inv" else "max(x)"
+    text = case.sql().split(";\n")
+    plain = [f"SELECT window.start, {aggregate} FROM s {one[one.index('GROUP BY') :]}" for one in text]
+    model: Any = "two-level" if optimizer == "weave-share" else "three-level"
+    engine = Engine(spark, technique=technique)
+    engine.stream("s", rows, "ts")
+    engine.sql(";\n".join(plain))
+    engine.weaving = Weaving(optimizer, model)
+    (plan,) = engine.plans()
+    seconds = [run_plan(engine, plan, rows, folder) for _ in range(runs + 1)][1:]
+    windows = [query.query.window for query in plan.queries]
+    forest = optimize(
+        [(query.name, query.query.window) for query in plan.queries], 1.0, optimizer, model=model, technique=technique
+    )
+    constants = Constants.load(name_of(spark))
+    seen = Rows(case.seconds, case.seconds, 1)
+    operations = sum(
+        seen.answers(window) * overlap(Technique.named(technique), window.overlap, [window.range], 1 / window.slide)
+        for window in windows
+    )
+    answers = sum(seen.answers(window) for window in windows)
+    return {"optimizer": optimizer, "technique": technique, "trees": sum(len(one.trees) for one in plan.groupings)} | {
+        "estimated": 1 / forest.cost,
+        "actual": answers / median(seconds),
+        "calibrated": answers
+        / (work_of_plan(plan, seen).seconds(constants) + operations * constants.kernel[technique]),
+        "runs": [round(one, 4) for one in seconds],
+    }
+
+
+def start() -> tuple[SparkSession, Folder]:
+    return local_session(), Folder(tempfile.mkdtemp(prefix="weft-reality-"))
+
+
+def keep(name: str, rows: Sequence[Row], by: str) -> None:
+    """Put rows in the place of earlier ones about the same."""
+    path = RESULTS / f"optimizers-{name}.json"
+    now = {row[by] for row in rows}
+    kept = [row for row in (json.loads(path.read_text()) if path.exists() else []) if row[by] not in now]
+    lines = ",\n".join(json.dumps(row) for row in [*kept, *rows])
+    path.write_text(f"[\n{lines}\n]\n")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,46 @@
+"""``weft calibrate``: measure what things cost on this Spark."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from weft.cli.run import Master, Memory
+
+
+def calibrate_command(
+    master: Master = None,
+    memory: Memory = "3g",
+    staging: Annotated[
+        str | None, typer.Option(metavar="DIR", help="A folder that all workers reach; on this machine if not given.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each trial; their median counts.")] = 5,
+) -> None:
+    """Measure what rows, slices, merges and answers cost on this Spark, and keep that for planning.
+
+    Takes a minute or two on a machine that has nothing else to do. Example: `weft calibrate`
+    """
+    from weft.spark.calibrate import calibrate
+    from weft.spark.files import Folder
+    from weft.spark.session import local_session, name_of
+
+    console = Console(highlight=False)
+    spark = local_session(master=master, memory=memory)
+    folder = Folder(f"{staging or tempfile.mkdtemp(prefix='weft-')}/calibration")
+    with console.status("starting") as status:
+        constants, trials = calibrate(spark, folder, repeats, lambda what: status.update(f"measuring {what}"))
+    path = constants.save(name_of(spark))
+    table = Table("one", "nanoseconds", box=None, header_style="dim")
+    table.columns[1].justify = "right"
+    for name in ("row", "read", "slice", "merge", "answer", "query", "step"):
+        table.add_row(name, f"{getattr(constants, name) * 1e9:,.1f}")
+    for name, seconds in constants.kernel.items():
+        table.add_row(f"operation of {name}", f"{seconds * 1e9:,.1f}")
+    console.print(table)
+    for name, seconds, predicted in trials:
+        console.print(f"[dim]{name}: {seconds:.2f} s, by these constants {predicted:.2f} s[/]")
+    console.print(f"kept for {name_of(spark)} in {path}")

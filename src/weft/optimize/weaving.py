@@ -1,0 +1,140 @@
+"""A grouping woven into trees: what the optimizers decide about windows, in the form that the step runs.
+
+Queries that group by the same keys may share slices. With three levels rows are cut once at the edges of all, and each
+tree puts coarser slices of its own together; with two levels every tree becomes a grouping, which cuts the rows itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from weft.optimize.constants import Constants
+from weft.optimize.cost import Traffic
+from weft.optimize.entry import ModelName, optimize
+from weft.optimize.items import Item, items_of
+from weft.optimize.omega import Technique
+from weft.optimize.work import Rows, work_of
+from weft.plan.build import grouping_of
+from weft.plan.forest import Forest, Tree
+from weft.plan.model import Grouping
+from weft.slicing.edge_rate import edge_rate
+from weft.slicing.progression import contains
+
+DEFAULT = "weft"
+WORTH_WEAVING = 0.05
+"""Weaving can save no more than the merging of slices: less than this share of all work, and one tree is as good."""
+
+
+A_WHILE = 10_000.0
+"""Seconds."""
+
+
+@dataclass(frozen=True)
+class Weaving:
+    """How groupings are woven.
+
+    Examples
+    --------
+    >>> Weaving().is_default, Weaving(optimizer="weave-share").is_default
+    (True, False)
+    """
+
+    optimizer: str = DEFAULT
+    model: ModelName = "calibrated"
+    capacities: tuple[float, ...] = ()
+    """Of the nodes that trees are spread over; none: as the keys suggest."""
+    constants: Constants | None = None
+    """Those that ``weft calibrate`` measured if not given."""
+    seed: int = 0
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing particular was asked for."""
+        return replace(self, constants=None) == Weaving()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a sample of the rows shows of a grouping."""
+
+    rate: float
+    """Rows per second."""
+    groups: float
+    """Distinct keys."""
+
+    @property
+    def for_a_while(self) -> Rows:
+        """Rows of a stretch of the stream."""
+        return Rows(self.rate * A_WHILE, A_WHILE, max(self.groups, 1.0))
+
+
+def nested(grouping: Grouping) -> bool:
+    """Whether some query cuts wherever any other does: then one tree has as few slices as that query alone."""
+    return any(contains(item.progressions, grouping.progressions) for item in _items(grouping))
+
+
+def weave(grouping: Grouping, seen: Seen, weaving: Weaving) -> tuple[Grouping, ...]:
+    """The grouping as a forest: with its trees, or as a grouping a tree where each is to cut the rows itself."""
+    traffic = Traffic(max(seen.groups, 1.0), columns_of(grouping))
+    constants = weaving.constants or Constants.load()
+    if weaving.is_default and not worth_weaving(grouping, seen, constants):
+        return (replace(grouping, trees=(one_tree(grouping),)),)
+    questions = [(query.name, query.query.window) for query in grouping.queries]
+    forests = [
+        optimize(
+            questions,
+            seen.rate,
+            weaving.optimizer,
+            model=weaving.model,
+            nodes=weaving.capacities or 1,
+            constants=constants,
+            traffic=traffic,
+            seed=weaving.seed,
+            levels=levels,
+        )
+        for levels in ((2, 3) if weaving.model == "calibrated" else (None,))
+    ]
+    every = [planted(grouping, forest) for forest in forests]
+    if weaving.is_default:
+        every.append((replace(grouping, trees=(one_tree(grouping),)),))
+    return min(every, key=lambda some: predicted(some, seen, constants))
+
+
+def predicted(groupings: Sequence[Grouping], seen: Seen, constants: Constants) -> float:
+    """Seconds for a while of the stream, long enough for what is constant not to count."""
+    return sum(work_of(grouping, seen.for_a_while).seconds(constants) for grouping in groupings)
+
+
+def planted(grouping: Grouping, forest: Forest) -> tuple[Grouping, ...]:
+    """What the step runs for a forest over the queries of ``grouping``."""
+    if forest.levels == 3 or len(forest.trees) == 1:
+        return (replace(grouping, trees=forest.trees),)
+    queries = {query.name: query for query in grouping.queries}
+    return tuple(replace(grouping_of([queries[name] for name in tree.queries]), trees=(tree,)) for tree in forest.trees)
+
+
+def one_tree(grouping: Grouping) -> Tree:
+    """All queries together, at no particular cost."""
+    names = tuple(query.name for query in grouping.queries)
+    rate = edge_rate(grouping.progressions, budget=1)
+    weight = sum(1 / query.query.window.slide for query in grouping.queries)
+    return Tree(names, grouping.progressions, rate, float(len(_items(grouping))), weight, Technique.BULK.label)
+
+
+def worth_weaving(grouping: Grouping, seen: Seen, constants: Constants) -> bool:
+    """Whether merging slices is enough of the work for trees to matter."""
+    if len(grouping.windows) == 1 or nested(grouping):
+        return False
+    work = work_of(replace(grouping, trees=()), seen.for_a_while)
+    return work.merge * constants.merge > WORTH_WEAVING * work.seconds(constants)
+
+
+def columns_of(grouping: Grouping) -> float:
+    """Numbers that are read of a slice: what is kept of it, and where it begins."""
+    partials = {partial for query in grouping.queries for call in query.calls for partial in call.partials}
+    return 1.0 + sum(len(partial.measure.columns) for partial in partials)
+
+
+def _items(grouping: Grouping) -> tuple[Item, ...]:
+    return items_of((query.name, query.query.window) for query in grouping.queries)
