@@ -158,7 +158,8 @@ def work_of_plan(plan: Plan, rows: Rows) -> Work:
 def fitted(works: Sequence[Work], seconds: Sequence[float]) -> dict[str, float]:
     """The constants, none negative, for which the relative errors are least."""
     counts = np.array([astuple(work) for work in works]) / np.array(seconds)[:, None]
-    scale = counts.max(axis=0)
+    most = counts.max(axis=0)
+    scale = np.where(most > 0, most, 1.0)  # what no trial has any of explains nothing
     solved = least_squares(counts / scale, np.ones(len(works))) / scale
     return {item.name: float(value) for item, value in zip(fields(Work), solved, strict=True)}
 
