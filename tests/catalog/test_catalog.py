@@ -82,6 +82,19 @@ def test_a_name_that_was_given_away_meanwhile_is_not_accepted_for_the_other(cata
     assert catalog.accept("hourly", 1, id=second.id)
 
 
+def test_many_are_accepted_at_once_but_not_those_that_left_meanwhile(catalog: Catalog) -> None:
+    entries = catalog.add(f"{HOURLY}; {DAILY}; {UNNAMED}")
+    catalog.drop("daily")
+    (other,) = catalog.add(DAILY)
+    catalog.accept_all(entries, 5)
+    assert [(entry.name, entry.state) for entry in catalog.entries("pending", "active")] == [
+        ("hourly", "active"),
+        ("q3", "active"),
+        ("daily", "pending"),
+    ]
+    assert other.state == "pending"
+
+
 def test_a_resumed_query_is_for_the_job_to_accept_again(catalog: Catalog) -> None:
     catalog.add(HOURLY)
     catalog.accept("hourly", 1)

@@ -40,7 +40,9 @@ def test_all_that_open_a_new_catalog_at_once_open_the_same_one(url: str) -> None
 def add_many(url: str, number: int, gate: object) -> list[str]:
     with Catalog.open(url) as catalog:
         gate.wait()  # type: ignore[attr-defined]
-        added = [catalog.add("SELECT count(*) AS n FROM t GROUP BY window(ts, '1 hour')")[0].name for _ in range(ROUNDS)]
+        added = [
+            catalog.add("SELECT count(*) AS n FROM t GROUP BY window(ts, '1 hour')")[0].name for _ in range(ROUNDS)
+        ]
         catalog.put_status({"state": "running", "batch": number})
         return added
 

@@ -6,7 +6,7 @@ import difflib
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -187,11 +187,29 @@ class Catalog:
         bool
             False if the query is not pending any more; then a newer version of the catalog tells why.
         """
-        return self._decide(name, id, "active", "accepted", batch=batch)
+        with self._changing() as change:
+            entry = _live(change.connection, name, id)
+            if entry is None or entry.state != "pending":
+                return False
+            change.move(entry, "active", "accepted", batch=batch)
+            return True
+
+    def accept_all(self, entries: Iterable[Entry], batch: int) -> None:
+        """Accept many queries at once, those of them that are pending still."""
+        ids = {entry.id for entry in entries}
+        with self._changing() as change:
+            for entry in _entries(change.connection, ("pending",)):
+                if entry.id in ids:
+                    change.move(entry, "active", "accepted", batch=batch)
 
     def refuse(self, name: str, reason: str, *, id: int | None = None) -> bool:
-        """Say, as the running job, that a query cannot be run; it is dropped with the reason, as far as it was live."""
-        return self._decide(name, id, "refused", "refused", note=reason)
+        """Say, as the running job, why a pending or active query is not answered; False if it is neither any more."""
+        with self._changing() as change:
+            entry = _live(change.connection, name, id)
+            if entry is None or entry.state == "paused":
+                return False
+            change.move(entry, "refused", "refused", note=reason)
+            return True
 
     def record_plan(self, version: int, batch: int, plan: Any) -> None:
         """Keep a plan with the first batch that runs it; the same version again takes its place (a replayed batch)."""
@@ -253,24 +271,6 @@ class Catalog:
             ids = [entry.id for entry in found]
             return [entry for entry in _entries(change.connection, ()) if entry.id in ids]
 
-    def _decide(
-        self,
-        name: str,
-        id: int | None,
-        state: State,
-        action: Action,
-        *,
-        batch: int | None = None,
-        note: str | None = None,
-    ) -> bool:
-        origins: tuple[State, ...] = ("pending",) if state == "active" else ("pending", "active")
-        with self._changing() as change:
-            for entry in _entries(change.connection, origins):
-                if entry.name.lower() == name.lower() and id in (None, entry.id):
-                    change.move(entry, state, action, batch=batch, note=note)
-                    return True
-        return False
-
     @contextmanager
     def _changing(self) -> Iterator[_Change]:
         with self._database.write() as connection:
@@ -331,6 +331,13 @@ def _entries(connection: Connection, states: Sequence[State]) -> list[Entry]:
     if states:
         wanted = wanted.where(QUERIES.c.state.in_(states))
     return [entry_of(row) for row in connection.execute(wanted).mappings()]
+
+
+def _live(connection: Connection, name: str, id: int | None) -> Entry | None:
+    """The live query of a name, if it is the one that is meant."""
+    wanted = select(QUERIES).where(QUERIES.c.key == name.lower(), QUERIES.c.state.in_(LIVE))
+    row = connection.execute(wanted).mappings().one_or_none()
+    return entry_of(row) if row is not None and id in (None, row["id"]) else None
 
 
 def _found(name: str, known: Mapping[str, Entry]) -> Entry:
