@@ -1,0 +1,15 @@
+"""What a job can be told: one model for ``weft.yaml`` and for the command line."""
+
+from weft.config.merge import stream_config
+from weft.config.model import SinkConfig, SourceConfig, StreamConfig
+from weft.config.settings import Settings, find_file, read_file
+
+__all__ = [
+    "Settings",
+    "SinkConfig",
+    "SourceConfig",
+    "StreamConfig",
+    "find_file",
+    "read_file",
+    "stream_config",
+]
