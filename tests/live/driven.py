@@ -39,7 +39,7 @@ class Collecting:
 
     def deliver(self, batch: CommittedBatch) -> None:
         rows = {one.query: [row for table in one.tables() for row in plain(table)] for one in batch.answers}
-        assert self.batches.setdefault(batch.number, rows).keys() == rows.keys()
+        assert self.batches.setdefault(batch.number, rows) == rows, "a batch that is delivered again is the same"
         self.watermarks[batch.number] = batch.watermark
 
     def close(self) -> None:

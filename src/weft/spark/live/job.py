@@ -46,6 +46,20 @@ class Done:
     state: State
 
 
+class Clock:
+    """How long the parts of a batch took."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def note(self, part: str) -> None:
+        """The time since the last note belongs to ``part``."""
+        now = time.perf_counter()
+        self.parts[part] = self.parts.get(part, 0.0) + now - self._since
+        self._since = now
+
+
 class Job:
     """Runs batches over one checkpoint. Everything that it knows it could read again from there."""
 
@@ -74,6 +88,7 @@ class Job:
         self._bound: dict[str, tuple[str, Bound]] = {}
         self._catalog_version = -1
         self._swept = False
+        self.clock = Clock()
 
     @property
     def last(self) -> Manifest:
@@ -136,8 +151,10 @@ class Job:
             return
         began = time.perf_counter()
         self.lease.check()
+        self.clock = Clock()
         start = self._start(batch, rows, drain=False)
         self._use(start)
+        self.clock.note("start")
         done = self._run(rows, start, began)
         self._commit(done)
 
@@ -213,15 +230,18 @@ class Job:
         fresh = {} if collected.slices is None else by_grouping(live, collected.slices)
         fresh = {id: open_rows(table, live, id, start.watermark) for id, table in fresh.items()}
         state.add(live, fresh)
+        self.clock.note("slices")
         emission = live.emission(start.watermark, None if start.drain else watermark)
         attempt = f"{start.batch:010}-{self.lease.epoch}-{uuid4().hex[:12]}"
         folder = Folder(f"{self.history.checkpoint.folder.root}/{ANSWERS}/{attempt}")
         written = write_answers(self.stream.rows.sparkSession, live, answers(live, state, emission), folder)
+        self.clock.note("answers")
         if start.drain:
             state, files, size = State(), [], 0
         else:
             state.evict(live, watermark)
             files, size = self._save(live, state, fresh, watermark, attempt)
+        self.clock.note("state")
         counts = Counts(
             rows=collected.rows,
             without_time=collected.without_time,
@@ -283,7 +303,9 @@ class Job:
             # the driver before this one committed the batch at the last moment: what it wrote counts
             self.kept.append(self.history.manifest(manifest.batch))
             self._load()
+        self.clock.note("commit")
         self.outbox.deliver(self._committed(self.last))
+        self.clock.note("deliver")
         self._refuse_failed()
         for listener in self.listeners:
             listener(self, self.last)
