@@ -28,7 +28,8 @@ from weft.spark.live.lease import Lease
 from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, bind_all, first_plan, live_plan, without
 from weft.spark.live.records import BatchStart, Counts, Manifest, PlanRecord, Settings
-from weft.spark.live.turn import State, answers, by_grouping, open_rows, reach
+from weft.spark.live.state import Segment, State, by_grouping, conformed, open_rows, reach
+from weft.spark.live.turn import Finals
 from weft.spark.rows import slices
 from weft.spark.sinks.sink import CommittedBatch, QueryAnswers, Sink
 
@@ -44,6 +45,7 @@ class Done:
 
     manifest: Manifest
     state: State
+    finals: Finals
 
 
 class Clock:
@@ -84,6 +86,7 @@ class Job:
         self.outbox = Outbox(history.checkpoint, sinks)
         self.live: LivePlan | None = None
         self.state = State()
+        self.finals: Finals | None = None
         self.kept: list[Manifest] = []
         self._bound: dict[str, tuple[str, Bound]] = {}
         self._catalog_version = -1
@@ -110,17 +113,15 @@ class Job:
                 self.outbox.deliver(self._committed(manifest))
 
     def _load(self) -> None:
+        """The state as the last manifest lists it."""
         manifest = self.last
         self.live = self._plan(manifest.plan)
+        self.finals = None
         self.state = State()
-        for id, table in segments.read(self.history.checkpoint, manifest.state):
-            if id in self.live.groupings:
-                single = State({id: table}).conformed(self.live)
-                self.state.add(self.live, single.tables)
-        if manifest.drained:
-            self.state = State()
-        self.state.evict(self.live, manifest.watermark)
-        self.state.merge(self.live)
+        for file, level in manifest.state:
+            tables = conformed(segments.read(self.history.checkpoint, file), self.live)
+            if tables:
+                self.state.segments.append(Segment(tables, level, file))
 
     def _plan(self, version: int) -> LivePlan:
         """A plan by its version; the present one if it has that."""
@@ -187,6 +188,7 @@ class Job:
                 self.kept[-1] = replace(self.last, since=since)
             self.state = self.state.conformed(live)
             self.live = live
+            self.finals = None
 
     def _run(self, rows: DataFrame, start: BatchStart, began: float) -> Done:
         """Compute a batch; queries that a value stops are left out, by name, and all others go on."""
@@ -203,6 +205,7 @@ class Job:
             record = without(self.live.record, {*failed})
             self.live = live_plan(self.stream, record, self.live.bound)
             self.state = self.state.conformed(self.live)
+            self.finals = None
 
     def _culprits(self, rows: DataFrame) -> dict[str, str]:
         live = self.live
@@ -226,21 +229,18 @@ class Job:
         assert live is not None
         largest = _largest(self.last.largest, collected.largest)
         watermark = _watermark(start.watermark, largest, self.settings.lateness)
-        state = State(dict(self.state.tables), dict(self.state.merged_rows))
         fresh = {} if collected.slices is None else by_grouping(live, collected.slices)
         fresh = {id: open_rows(table, live, id, start.watermark) for id, table in fresh.items()}
-        state.add(live, fresh)
+        # a batch that fails leaves no half-fed cache behind
+        finals, self.finals = self.finals or Finals(live, self.state, start.watermark), None
+        finals.absorb(fresh)
         self.clock.note("slices")
         emission = live.emission(start.watermark, None if start.drain else watermark)
         attempt = f"{start.batch:010}-{self.lease.epoch}-{uuid4().hex[:12]}"
         folder = Folder(f"{self.history.checkpoint.folder.root}/{ANSWERS}/{attempt}")
-        written = write_answers(self.stream.rows.sparkSession, live, answers(live, state, emission), folder)
+        written = write_answers(self.stream.rows.sparkSession, live, finals.answers(emission), folder)
         self.clock.note("answers")
-        if start.drain:
-            state, files, size = State(), [], 0
-        else:
-            state.evict(live, watermark)
-            files, size = self._save(live, state, fresh, watermark, attempt)
+        state = State() if start.drain else self._save(self.state.after(live, fresh, watermark), attempt)
         self.clock.note("state")
         counts = Counts(
             rows=collected.rows,
@@ -258,29 +258,23 @@ class Job:
             epoch=self.lease.epoch,
             watermark=watermark,
             largest=largest,
-            state=files,
+            state=[(segment.file or "", segment.level) for segment in state.segments],
             since=self._since(live, watermark, largest),
             answers={name: [f"{attempt}/{file}" for file in files] for name, files in written.files.items()},
             failed={**failed, **written.failed},
             counts=counts.__dict__,
             drained=start.drain,
         )
-        return Done(manifest, state)
+        return Done(manifest, state, finals)
 
-    def _save(self, live: LivePlan, state: State, fresh: dict[str, Any], watermark: int | None, attempt: str) -> Any:
-        """The files that hold the state: one more with what is new, or one with everything."""
-        files = list(self.last.state)
-        left = {id: open_rows(table, live, id, watermark) for id, table in fresh.items()}
-        tables = {id: table for id, table in left.items() if len(table)}
-        if len(files) + 1 > segments.MOST_FILES:
-            state.merge(live)
-            files, tables = [], dict(state.tables)
-        if not state.tables:
-            return [], 0
-        if not tables:
-            return files, 0
-        name = f"{attempt}.arrows"
-        return [*files, name], segments.write(self.history.checkpoint, name, tables)
+    def _save(self, state: State, attempt: str) -> State:
+        """Write the segments that are new."""
+        for number, segment in enumerate(state.segments):
+            if segment.file is None:
+                file = f"{attempt}-{number}.arrows"
+                segments.write(self.history.checkpoint, file, segment.tables)
+                state.segments[number] = replace(segment, file=file)
+        return state
 
     def _since(self, live: LivePlan, watermark: int | None, largest: int | None) -> dict[str, dict[str, int]]:
         found = {}
@@ -297,7 +291,7 @@ class Job:
         self.lease.check()
         manifest = done.manifest
         if self.history.commit(manifest):
-            self.state = done.state
+            self.state, self.finals = done.state, done.finals
             self.kept.append(manifest)
         else:
             # the driver before this one committed the batch at the last moment: what it wrote counts
@@ -350,7 +344,8 @@ class Job:
         if self.live is None or self.last.largest is None:
             sample = rows if rows is not None and not rows.isEmpty() else None
             return first_plan(self.stream, wanted, sample, self.technique)
-        return changed_plan(Past(self.live, self.state.tables, self.last.since, self.last.largest), wanted)
+        tables = self.state.tables(self.live, self.last.watermark)
+        return changed_plan(Past(self.live, tables, self.last.since, self.last.largest), wanted)
 
     def _wanted(self) -> Wanted:
         """What the catalog asks for, as far as it can be run; the rest is refused there."""
