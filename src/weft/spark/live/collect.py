@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
@@ -14,6 +15,9 @@ from weft.query.model import Window
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.retained import open_since
 from weft.spark.rows import event_micros, predicate_text, quoted, slices
+
+READ = "read"
+"""The name of what is counted on the way."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ def collect(live: LivePlan, rows: DataFrame, watermark: int | None) -> Collected
     """Aggregate the rows to slices, once, in the JVM."""
     event_time = live.plan.event_time
     micros = event_micros(rows, event_time)
-    read = Observation()
+    read = Observation(READ)
     observed = rows.observe(
         read,
         F.count(F.lit(1)).alias("rows"),
@@ -41,16 +45,23 @@ def collect(live: LivePlan, rows: DataFrame, watermark: int | None) -> Collected
         F.max(F.expr(micros)).alias("largest"),
         F.expr(f"count({late_text(live, micros, watermark)})").alias("late"),
     )
-    found = None
-    if live.plan.groupings:
-        with slices(observed, live.plan) as cut:
-            found = live.packing.unpack(live.packing.pack(cut).toArrow())
-    else:
+    if not live.plan.groupings:
         observed.agg(F.count(F.lit(1))).collect()
-    counted = read.get
-    return Collected(
-        found, counted["rows"], counted["rows"] - counted["timed"], counted["largest"], counted["late"]
-    )
+        return _collected(None, read.get)
+    with slices(observed, live.plan) as cut:
+        found = live.packing.unpack(live.packing.pack(cut.frame).toArrow())
+        return _collected(found, read.get if cut.planned is None else _observed(cut.planned))
+
+
+def _collected(found: pa.Table | None, counted: Mapping[str, Any]) -> Collected:
+    without_time = counted["rows"] - counted["timed"]
+    return Collected(found, counted["rows"], without_time, counted["largest"], counted["late"])
+
+
+def _observed(frame: DataFrame) -> dict[str, Any]:
+    """What was observed while only the map part of Spark's plan ran."""
+    row = frame._jdf.queryExecution().observedMetrics().apply(READ)
+    return {column: row.get(at) for at, column in enumerate(row.schema().fieldNames())}
 
 
 def late_text(live: LivePlan, micros: str, watermark: int | None) -> str:

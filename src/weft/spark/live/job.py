@@ -216,7 +216,7 @@ class Job:
             reduced = live_plan(self.stream, without(live.record, others), live.bound)
             try:
                 with slices(rows, reduced.plan) as cut:
-                    cut.write.format("noop").mode("overwrite").save()
+                    cut.frame.write.format("noop").mode("overwrite").save()
             except PySparkException as error:
                 return data_error(error)
             return None
