@@ -95,7 +95,7 @@ def test_a_death_at_any_point_loses_nothing_and_repeats_nothing(spark, tmp_path,
         # Spark runs a batch again until foreachBatch returns
         while driven.job.last.batch < number:
             try:
-                driven.job.process(frame(spark, rows), number)
+                driven.job.process(frame(driven.spark, rows), number)
             except DiedError:
                 driven = alive(spark, tmp_path, sink)
     while not driven.job.last.drained:

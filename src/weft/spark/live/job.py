@@ -22,7 +22,7 @@ from weft.spark.files import Folder
 from weft.spark.live import segments
 from weft.spark.live.answering import write_answers
 from weft.spark.live.changes import EVERYTHING, Past, changed_plan, next_since
-from weft.spark.live.collect import Collected, collect
+from weft.spark.live.collect import Collected, Collector
 from weft.spark.live.history import ANSWERS, History
 from weft.spark.live.lease import Lease
 from weft.spark.live.outbox import Outbox
@@ -91,6 +91,9 @@ class Job:
         self._bound: dict[str, tuple[str, Bound]] = {}
         self._catalog_version = -1
         self._swept = False
+        self._told = 0
+        """The plan whose queries the sinks have heard of."""
+        self._collecting: tuple[LivePlan, Collector] | None = None
         self.clock = Clock()
 
     @property
@@ -196,7 +199,7 @@ class Job:
         failed: dict[str, str] = {}
         while True:
             try:
-                return self._finish(collect(self.live, rows, start.watermark), start, began, failed)
+                return self._finish(self._collector().collect(rows, start.watermark), start, began, failed)
             except PySparkException as error:
                 found = self._culprits(rows) if data_error(error) else {}
                 if not found:
@@ -206,6 +209,13 @@ class Job:
             self.live = live_plan(self.stream, record, self.live.bound)
             self.state = self.state.conformed(self.live)
             self.finals = None
+
+    def _collector(self) -> Collector:
+        """The collector of the present plan."""
+        assert self.live is not None
+        if self._collecting is None or self._collecting[0] is not self.live:
+            self._collecting = (self.live, Collector(self.live))
+        return self._collecting[1]
 
     def _culprits(self, rows: DataFrame) -> dict[str, str]:
         live = self.live
@@ -311,13 +321,14 @@ class Job:
             self._swept = True
 
     def _committed(self, manifest: Manifest) -> CommittedBatch:
-        """A batch as sinks take it."""
+        """A batch as sinks take it; queries without answers are among them only if sinks have not heard of them."""
         live = self._plan(manifest.plan)
         root = f"{self.history.checkpoint.folder.root}/{ANSWERS}"
+        told, self._told = self._told, manifest.plan
+        names = live.record.queries if told != manifest.plan else manifest.answers
         queries = [
             _query_answers(live.bound[name], [f"{root}/{file}" for file in manifest.answers.get(name, [])])
-            for name in live.record.queries
-            if name in live.bound
+            for name in names
         ]
         return CommittedBatch(manifest.batch, tuple(queries), manifest.watermark, self.settings.run)
 

@@ -21,7 +21,7 @@ from weft.spark.live.key_numbers import KeyNumbers
 from weft.spark.live.kept_panes import KeptPanes, Originals
 from weft.spark.panes import Measured, Panes, Passing, Slices, extent
 
-LAG = 16
+LAG = 4
 """Panes that no window needs yet take new slices in after so many batches at the latest."""
 
 
@@ -147,9 +147,8 @@ class KeyedFinals:
         if shared is not None:
             panes = shared.panes(kept.queries[0].query.window)
             assert isinstance(panes, Panes)
-            table = self._span(kept.seen).table
-            columns = {name: flatten(table.column(name)) for name in table.column_names}
-            kept.panes.absorb(panes, Originals(columns, self.grouping.conditional), kept.least(emission))
+            originals = Originals(self._span(kept.seen).table, self.grouping.conditional)
+            kept.panes.absorb(panes, originals, kept.least(emission))
         kept.seen = self._batches
 
     def _since(self, seen: int, predicate: Predicate) -> Shared | None:
@@ -179,9 +178,24 @@ class KeyedFinals:
 def sorted_slices(grouping: Grouping, table: pa.Table, numbers: Array) -> Slices:
     """Slices sorted by key and time, where the keys are numbered already."""
     starts = np.asarray(flatten(table.column(grouping.slice_column)))
-    shards = [np.asarray(flatten(table.column(name))) for name, _ in grouping.signatures]
-    order = np.lexsort((*shards, starts, numbers))
+    order = time_order(numbers, starts)
     return Slices(grouping, table, {}, numbers[order], starts[order], order)
+
+
+def time_order(keys: Array, starts: Array) -> Array:
+    """The order by key and start; what is equal stays as it is.
+
+    Examples
+    --------
+    >>> time_order(np.array([1, 0, 1]), np.array([5, 9, 5])).tolist()
+    [1, 0, 2]
+    """
+    least = starts.min()
+    span = int(starts.max() - least) + 1
+    if (int(keys.max()) + 1) * span < 2**62:
+        # one number for both sorts in half the time
+        return np.argsort(keys * span + (starts - least), kind="stable")
+    return np.lexsort((starts, keys))
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numba import njit
 
 from weft.algebra.encode import encode
-from weft.algebra.measures import Array, Decoded
+from weft.algebra.measures import Array, Decoded, flatten
 from weft.algebra.monoids import add_int, add_wide, max_int
 from weft.evaluate.bulk import prefix, reduce_segments
 from weft.evaluate.columns import Columns
@@ -82,13 +82,13 @@ class KeptPanes:
 class Originals:
     """The columns that new panes were made from."""
 
-    def __init__(self, columns: dict[str, pa.Array], conditional: bool) -> None:
-        self._columns = columns
+    def __init__(self, table: pa.Table, conditional: bool) -> None:
+        self._table = table
         self._conditional = conditional
 
     def __call__(self, partial: Partial, predicate: Predicate) -> Sequence[pa.Array]:
         condition = predicate if self._conditional and not predicate.everything else None
-        return [self._columns[name] for name in partial.columns(condition)]
+        return [flatten(self._table.column(name)) for name in partial.columns(condition)]
 
 
 def reduce(fine: Decoded, pointers: Array) -> Decoded:
