@@ -40,7 +40,7 @@ class Collecting:
         pass
 
     def deliver(self, batch: CommittedBatch) -> None:
-        rows = {one.query: [row for table in one.tables() for row in plain(table)] for one in batch.answers}
+        rows = {one.query: [row for table in one.tables() for row in plain(table)] for one in batch.answers if one.files}
         assert self.batches.setdefault(batch.number, rows) == rows, "a batch that is delivered again is the same"
         self.watermarks[batch.number] = batch.watermark
 
