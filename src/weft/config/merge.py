@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from weft.config.model import StreamConfig
+from weft.config.model import SINK_TYPES, StreamConfig
 from weft.config.settings import ConfigError, Place, Settings
 
 _PATHS: tuple[Place, ...] = (("queries",), ("checkpoint",), ("out",), ("source", "spec"), ("source", "dead_letter"))
@@ -115,8 +115,7 @@ def _sentence(mistake: ErrorDetails, dotted: str, place: Place, fields: list[str
     if kind == "missing":
         return f"{dotted} is missing: write it into weft.yaml{_or_option(place)}"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        kinds = mistake.get("ctx", {}).get("expected_tags", "'parquet', 'kafka', 'postgresql', 'console'")
-        return f"{dotted} needs a type: one of {kinds}".replace("'", "").replace(", spec", "")
+        return f"{dotted} needs a type: one of {', '.join(SINK_TYPES)}"
     message = mistake["msg"].removeprefix("Value error, ")
     message = f"{message[:1].lower()}{message[1:]}"
     return f"{dotted}: {message}" if dotted else message

@@ -114,6 +114,10 @@ SinkConfig = Annotated[
 ]
 
 
+SINK_TYPES = ("parquet", "delta", "kafka", "postgresql", "console", "memory")
+"""What people write; one word has a type of its own, which they do not."""
+
+
 class StreamConfig(Section):
     """A job: from what, to where, how."""
 
