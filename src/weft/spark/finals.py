@@ -17,6 +17,7 @@ from weft.plan.layout import layouts
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part, Window
 from weft.slicing.progression import contains, edges_of
+from weft.spark.emission import EVERYTHING, Emission
 from weft.spark.panes import Answers, Panes, Passing, Slices, Stretch, windows_of
 
 GROUPING = "grouping"
@@ -34,8 +35,8 @@ class Answer:
     failure: str | None = None
 
 
-def finals(plan: Plan, slices: pa.Table) -> Iterator[Answer]:
-    """The answers of every query of ``plan`` from the slices of one bucket."""
+def finals(plan: Plan, slices: pa.Table, emission: Emission = EVERYTHING) -> Iterator[Answer]:
+    """The answers of every query of ``plan`` from the slices of one bucket, as far as they are due."""
     groups = np.asarray(slices.column(GROUPING).combine_chunks()) if len(slices) else np.empty(0, np.int64)
     columns = layouts(plan)
     for number, grouping in enumerate(plan.groupings):
@@ -44,20 +45,26 @@ def finals(plan: Plan, slices: pa.Table) -> Iterator[Answer]:
             names = columns[number].names(number, grouping)
             own = slices.select(list(names)).rename_columns(list(names.values()))
             own = own if len(chosen) == len(own) else own.take(pa.array(chosen))
-            yield from grouping_finals(grouping, own, plan.technique)
+            yield from grouping_finals(grouping, own, plan.technique, emission)
 
 
-def grouping_finals(grouping: Grouping, table: pa.Table, technique: str = "auto") -> Iterator[Answer]:
+def grouping_finals(
+    grouping: Grouping, table: pa.Table, technique: str = "auto", emission: Emission = EVERYTHING
+) -> Iterator[Answer]:
     """The answers of all queries of a grouping, those that share most next to each other."""
     by_keys: dict[frozenset[Expression], list[BoundQuery]] = {}
     for query in grouping.queries:
-        by_keys.setdefault(frozenset(query.query.keys), []).append(query)
+        least, most = emission.of(query)
+        if least <= most:
+            by_keys.setdefault(frozenset(query.query.keys), []).append(query)
     for keys, queries in by_keys.items():
         slices = Slices.of(grouping, table, sorted(keys, key=lambda key: key.canonical))
-        yield from sliced_finals(slices, queries, technique)
+        yield from sliced_finals(slices, queries, technique, emission)
 
 
-def sliced_finals(slices: Slices, queries: Sequence[BoundQuery], technique: str) -> Iterator[Answer]:
+def sliced_finals(
+    slices: Slices, queries: Sequence[BoundQuery], technique: str, emission: Emission = EVERYTHING
+) -> Iterator[Answer]:
     """The answers of queries over the same keys."""
     by_predicate: dict[Predicate, list[BoundQuery]] = {}
     for query in queries:
@@ -65,9 +72,11 @@ def sliced_finals(slices: Slices, queries: Sequence[BoundQuery], technique: str)
     for predicate, some in by_predicate.items():
         passing = slices if predicate.everything else Passing.of(slices, predicate)
         if len(passing.keys):
-            shared = Shared(slices, Panes.whole(passing), technique)
+            shared = Shared(slices, Panes.whole(passing), technique, emission)
             for query in sorted(some, key=lambda query: (query.query.window.slide, query.query.window.range)):
-                yield shared.answer(query)
+                answer = shared.answer(query)
+                if len(answer.windows):
+                    yield answer
 
 
 @dataclass
@@ -77,14 +86,17 @@ class Shared:
     slices: Slices
     passing: Stretch
     technique: str
+    emission: Emission = EVERYTHING
     _panes: dict[Window, Panes] = field(default_factory=dict)
-    _answers: dict[Window, Answers] = field(default_factory=dict)
+    _answers: dict[tuple[Window, tuple[int, int]], Answers] = field(default_factory=dict)
 
     def answer(self, query: BoundQuery) -> Answer:
         """The answers of one query."""
         window = query.query.window
         panes = self.panes(window)
-        answers = self.windows(window, panes)
+        answers = self.windows(window, panes, self.emission.of(query))
+        if not len(answers.windows):
+            return Answer(query, None, answers.windows)
         try:
             aggregates = [self._aggregate(query, call, panes, answers) for call in query.calls]
         except DataError as error:
@@ -106,12 +118,13 @@ class Shared:
                 best = panes
         return best
 
-    def windows(self, window: Window, panes: Panes) -> Answers:
+    def windows(self, window: Window, panes: Panes, bounds: tuple[int, int]) -> Answers:
         """The windows that appear."""
-        if window not in self._answers:
+        wanted = (window, bounds)
+        if wanted not in self._answers:
             # one range after another: only the last is worth its memory
-            self._answers = {window: windows_of(panes, window)}
-        return self._answers[window]
+            self._answers = {wanted: windows_of(panes, window, bounds)}
+        return self._answers[wanted]
 
     def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Panes, answers: Answers) -> pa.Array:
         predicate = query.predicate_of(call)

@@ -21,6 +21,7 @@ from weft.evaluate.bulk import prefix, reduce_segments
 from weft.evaluate.columns import Columns
 from weft.plan.model import Grouping, Partial, Predicate, key_column
 from weft.query.model import Expression, Window
+from weft.spark.emission import LEAST, MOST
 
 
 class Stretch(Protocol):
@@ -267,13 +268,14 @@ class Answers:
         return np.flatnonzero(seen) + least
 
 
-def windows_of(panes: Panes, window: Window) -> Answers:
-    """Every window that holds at least one pane, for every key."""
+def windows_of(panes: Panes, window: Window, bounds: tuple[int, int] = (LEAST, MOST)) -> Answers:
+    """Every window that holds at least one pane, for every key, if its number lies between the bounds."""
     step, width = extent(window)
-    count = count_windows(panes.keys, panes.numbers, step, width)
+    least, most = bounds
+    count = count_windows(panes.keys, panes.numbers, step, width, least, most)
     keys, numbers = np.empty(count, np.int32), np.empty(count, np.int64)
     lo, hi = np.empty(count, np.int64), np.empty(count, np.int64)
-    fill_windows(panes.keys, panes.numbers, step, width, keys, numbers, lo, hi)
+    fill_windows(panes.keys, panes.numbers, step, width, least, most, keys, numbers, lo, hi)
     return Answers(keys, numbers, lo, hi)
 
 
@@ -290,15 +292,15 @@ def extent(window: Window) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def count_windows(keys: Array, numbers: Array, step: int, width: int) -> Any:
-    """How many windows hold at least one pane."""
+def count_windows(keys: Array, numbers: Array, step: int, width: int, least: int, most: int) -> Any:
+    """How many windows hold at least one pane, of those numbered from ``least`` to ``most``."""
     total = 0
     last = 0
     for i in range(len(keys)):
-        first = -((width - 1 - numbers[i]) // step)
+        first = max(-((width - 1 - numbers[i]) // step), least)
         if i > 0 and keys[i] == keys[i - 1]:
             first = max(first, last + 1)
-        newest = numbers[i] // step
+        newest = min(numbers[i] // step, most)
         if newest >= first:
             total += newest - first + 1
             last = newest
@@ -313,12 +315,14 @@ def fill_windows(
     numbers: Array,
     step: int,
     width: int,
+    least: int,
+    most: int,
     out_keys: Array,
     out_windows: Array,
     out_lo: Array,
     out_hi: Array,
 ) -> None:
-    """Write down every window that holds at least one pane, with the panes it covers."""
+    """Write down every window from ``least`` to ``most`` that holds at least one pane, with the panes it covers."""
     n = len(keys)
     answer = 0
     begin = 0
@@ -327,8 +331,8 @@ def fill_windows(
         while end < n and keys[end] == keys[begin]:
             end += 1
         lo = hi = begin
-        window = -((width - 1 - numbers[begin]) // step)
-        newest = numbers[end - 1] // step
+        window = max(-((width - 1 - numbers[begin]) // step), least)
+        newest = min(numbers[end - 1] // step, most)
         while window <= newest:
             from_pane = window * step
             while lo < end and numbers[lo] < from_pane:

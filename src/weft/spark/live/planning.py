@@ -1,0 +1,172 @@
+"""Plans of a stream: made from the queries' texts and a record of who shares slices with whom, the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_type
+
+from weft.errors import QueriesError, QueryError
+from weft.plan.build import build, join
+from weft.plan.layout import layouts
+from weft.plan.model import BoundQuery, Grouping, Plan
+from weft.plan.sheet import Sheet, sheet
+from weft.query.model import Window
+from weft.query.sparksql import parse_file
+from weft.spark.bind import Bound, Stream, bind
+from weft.spark.emission import Emission
+from weft.spark.live.records import PlanRecord
+from weft.spark.live.retained import END, START
+from weft.spark.packing import Packing
+from weft.spark.rows import slices
+from weft.spark.sample import adapt
+
+
+@dataclass(frozen=True)
+class LivePlan:
+    """A plan with all that a batch needs of it."""
+
+    record: PlanRecord
+    plan: Plan
+    bound: Mapping[str, Bound]
+    schemas: Mapping[str, pa.Schema]
+    """The columns of retained slices, by the id of their grouping."""
+    packing: Packing
+
+    @cached_property
+    def groupings(self) -> dict[str, Grouping]:
+        """The groupings by their ids."""
+        ids = [grouping["id"] for grouping in self.record.groupings]
+        return dict(zip(ids, self.plan.groupings, strict=True))
+
+    @cached_property
+    def names(self) -> dict[str, dict[str, str]]:
+        """By a grouping's id: columns of the aggregation and what they are called in a retained slice."""
+        columns = layouts(self.plan)
+        found = {}
+        for number, (id, grouping) in enumerate(self.groupings.items()):
+            names = columns[number].names(number, grouping)
+            found[id] = {slot: START if name == grouping.slice_column else name for slot, name in names.items()}
+        return found
+
+    @cached_property
+    def windows(self) -> dict[str, dict[Window, int | None]]:
+        """By a grouping's id: its windows, each with the instant before which none of them counts for anybody."""
+        found: dict[str, dict[Window, int | None]] = {}
+        for id, grouping in self.groupings.items():
+            firsts: dict[Window, list[int | None]] = {}
+            for query in grouping.queries:
+                firsts.setdefault(query.query.window, []).append(self.record.first.get(query.name))
+            found[id] = {window: _least(some) for window, some in firsts.items()}
+        return found
+
+    @cached_property
+    def sheet(self) -> Sheet:
+        """The table of those queries whose select lists Spark computes."""
+        return sheet(self.plan.queries)
+
+    def emission(self, after: int | None, until: int | None) -> Emission:
+        """Which windows are answered while the watermark goes from one instant to another."""
+        return Emission(after, until, self.record.first)
+
+
+def _least(instants: Sequence[int | None]) -> int | None:
+    known = [instant for instant in instants if instant is not None]
+    return min(known) if len(known) == len(instants) else None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The queries that are to be answered from a batch on."""
+
+    texts: dict[str, str]
+    entries: dict[str, int]
+    bound: dict[str, Bound]
+
+
+def bind_all(stream: Stream, texts: Mapping[str, str]) -> tuple[dict[str, Bound], dict[str, QueryError]]:
+    """Queries bound to the stream, and what is wrong with the others, by their names."""
+    columns = {stream.name: tuple(stream.rows.columns)}
+    queries, errors = [], {}
+    for name, text in texts.items():
+        try:
+            (query,) = parse_file(text, columns)
+        except QueriesError as error:
+            errors[name] = error.errors[0]
+            continue
+        query = replace(query, name=name)
+        if query.stream.lower() == stream.name.lower():
+            queries.append(query)
+        else:
+            errors[name] = QueryError(
+                f"there is no stream {query.stream}", text=query.text, hint=f"there is {stream.name}", query=name
+            )
+    good, bad = bind(stream, queries)
+    errors |= {error.query or "": error for error in bad}
+    return {one.query.name: one for one in good}, errors
+
+
+def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique: str) -> PlanRecord:
+    """The plan for a stream that has no state yet; ``rows`` show what only the data can tell."""
+    plan = build(stream.name, stream.event_time, [one.query for one in wanted.bound.values()], technique)
+    sampled = rows is not None and bool(plan.queries)
+    if rows is not None and sampled:
+        plan = adapt(plan, rows)
+    members = [[query.name for query in grouping.queries] for grouping in plan.groupings]
+    for names in members:
+        names += [name for name, original in plan.same_as.items() if original in names]
+    groupings: list[dict[str, Any]] = [
+        {"id": f"g{number}", "queries": names, "conditional": grouping.conditional}
+        for number, (names, grouping) in enumerate(zip(members, plan.groupings, strict=True))
+    ]
+    return PlanRecord(
+        0, wanted.texts, wanted.entries, groupings, next_id=len(groupings), technique=technique, sampled=sampled
+    )
+
+
+def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) -> LivePlan:
+    """The plan that a record stands for."""
+    original: dict[Any, BoundQuery] = {}
+    same_as: dict[str, str] = {}
+    groupings = []
+    for described in record.groupings:
+        kept = []
+        for name in described["queries"]:
+            query = bound[name].query
+            question = (replace(query.query, name=""), query.columns, record.first.get(name))
+            first = original.setdefault(question, query)
+            if first is query:
+                kept.append(query)
+            else:
+                same_as[name] = first.name
+        grouping = join([Grouping((), tuple(kept))])
+        groupings.append(replace(grouping, conditional=described["conditional"]))
+    queries = tuple(query for grouping in groupings for query in grouping.queries)
+    plan = Plan(stream.name, stream.event_time, queries, tuple(groupings), same_as, record.technique)
+    if not groupings:
+        return LivePlan(record, plan, bound, {}, Packing((), ()))
+    with slices(stream.empty, plan) as cut:
+        packing = Packing.of(cut)
+        types = {item.name: to_arrow_type(item.dataType, timezone="UTC") for item in cut.schema}
+    live = LivePlan(record, plan, bound, {}, packing)
+    schemas = {}
+    for id, names in live.names.items():
+        typed = [pa.field(name, types[slot]) for slot, name in names.items()]
+        schemas[id] = pa.schema([*typed, pa.field(END, pa.int64())])
+    return replace(live, schemas=schemas)
+
+
+def without(record: PlanRecord, names: Collection[str]) -> PlanRecord:
+    """The same plan without some queries."""
+    groupings = [
+        {**one, "queries": left}
+        for one in record.groupings
+        if (left := [name for name in one["queries"] if name not in names])
+    ]
+    queries = {name: text for name, text in record.queries.items() if name not in names}
+    return replace(record, queries=queries, groupings=groupings)
