@@ -9,7 +9,9 @@ import pytest
 
 from weft.cli.init import TEMPLATE
 from weft.config import Settings, StreamConfig, find_file, read_file, stream_config
+from weft.config.secrets import kept_from
 from weft.config.settings import ConfigError
+from weft.errors import UseError, WeftError
 
 SMALL = """\
 source:
@@ -227,3 +229,18 @@ def test_the_template_shows_every_setting() -> None:
 def test_settings_without_a_file_say_so() -> None:
     with pytest.raises(ConfigError, match="command line: checkpoint is missing"):
         stream_config(Settings(), {("out",): ("--out", "x")})
+
+
+def test_no_exception_shows_a_secret_in_its_message_or_its_history() -> None:
+    with pytest.raises(UseError, match=r"cannot log in with \*\*\*") as caught, kept_from(["engine"]):
+        raise UseError("cannot log in with engine")
+    with pytest.raises(WeftError) as other, kept_from(["engine"]):
+        try:
+            raise ValueError("postgresql://ada:engine@db")
+        except ValueError as error:
+            raise RuntimeError("no connection") from error
+    for error in (caught.value, other.value):
+        assert "engine" not in str(error)
+        assert error.__cause__ is None and error.__suppress_context__, "a traceback shows this error only"
+    with pytest.raises(KeyError), kept_from(["engine"]):
+        raise KeyError("other")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from weft.cli.checkpoint import CatalogUrl, Config, settings_of
-from weft.config import StreamConfig, stream_config
+from weft.config import stream_config
 from weft.config.settings import Place
 
 Given = dict[Place, tuple[str, Any]]
@@ -100,6 +100,8 @@ def stream_command(
         **_pairs(conf, "--conf", ("spark",)),
     }
     said = {at: value for at, value in given.items() if value[1] is not None}
+    from weft.cli.streaming import run_stream
+
     run_stream(stream_config(settings_of(config).filled(), said))
 
 
@@ -126,7 +128,3 @@ def _pairs(given: list[str] | None, option: str, at: Place) -> Given:
 def _separated(packages: list[str] | None) -> list[str] | None:
     """``--packages a,b`` as spark-submit has it."""
     return [package for item in packages for package in item.split(",")] if packages else None
-
-
-def run_stream(config: StreamConfig) -> None:
-    raise NotImplementedError

@@ -134,16 +134,21 @@ def _walk(loc: tuple[int | str, ...], model: type[BaseModel]) -> tuple[Place, li
     fields: list[str] = []
     for part in loc:
         kinds = _models(here)
-        tagged = {kind.model_fields["type"].annotation: kind for kind in kinds if "type" in kind.model_fields}
-        tag = next((kind for label, kind in tagged.items() if part in get_args(label)), None)
-        if tag is not None and isinstance(place[-1], int):
-            here = tag
+        tagged = {_tag(kind): kind for kind in kinds if "type" in kind.model_fields}
+        if part in tagged and isinstance(place[-1], int):
+            here = tagged[part]
             continue
         place.append(part)
         if kinds and isinstance(part, str):
             names = {field.alias or name: field.annotation for name, field in kinds[0].model_fields.items()}
             fields, here = list(names), names.get(part)
     return tuple(place), fields
+
+
+def _tag(kind: type[BaseModel]) -> int | str:
+    """What stands under ``type`` for this kind of sink."""
+    tag: str = get_args(kind.model_fields["type"].annotation)[0]
+    return tag
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
