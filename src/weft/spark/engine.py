@@ -198,13 +198,7 @@ class Engine:
         (stream,) = self._streams.values()
         pace = Pace(trigger, available_now, drain)
         live = LiveEngine(
-            stream,
-            checkpoint,
-            spark_duration(lateness),
-            sinks,
-            catalog_url=catalog,
-            technique=self.technique,
-            pace=pace,
+            stream, checkpoint, spark_duration(lateness), sinks, catalog_url=catalog, technique=self.technique, pace=pace
         )
         if self._queries:
             live.catalog.seed([bound.query.query for bound in self._queries.values()])

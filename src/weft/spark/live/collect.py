@@ -48,7 +48,9 @@ def collect(live: LivePlan, rows: DataFrame, watermark: int | None) -> Collected
     else:
         observed.agg(F.count(F.lit(1))).collect()
     counted = read.get
-    return Collected(found, counted["rows"], counted["rows"] - counted["timed"], counted["largest"], counted["late"])
+    return Collected(
+        found, counted["rows"], counted["rows"] - counted["timed"], counted["largest"], counted["late"]
+    )
 
 
 def late_text(live: LivePlan, micros: str, watermark: int | None) -> str:

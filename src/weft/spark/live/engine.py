@@ -212,3 +212,5 @@ class LiveEngine:
         if self.is_drained:
             return "drained"
         return "running" if self.is_active else "stopped"
+
+

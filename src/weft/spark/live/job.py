@@ -130,9 +130,8 @@ class Job:
     def process(self, rows: DataFrame, batch: int) -> None:
         """Run a micro-batch, unless it is committed already."""
         if self.last.drained:
-            raise WeftError(
-                f"{self.history.checkpoint.root} is drained: all its windows are closed; new rows need a new checkpoint"
-            )
+            raise WeftError(f"{self.history.checkpoint.root} is drained: all its windows are closed; new rows need "
+                            "a new checkpoint")
         if batch <= self.last.batch:
             return
         began = time.perf_counter()
