@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from weft.catalog.heartbeat import Heartbeat
-from weft.cli.logs import configure
+from weft.cli.logs import configure, fields
 from weft.cli.metrics import served
 from weft.cli.run import read_queries
 from weft.cli.signals import stopping
@@ -83,15 +83,23 @@ def _seed(engine: LiveEngine, text: str) -> None:
 
 def _watch(engine: LiveEngine, config: StreamConfig, stop: threading.Event, report: Report) -> None:
     """Show and tell how the stream is, until it ends."""
-    with Heartbeat(engine.catalog, engine.status()) as heartbeat, served(
-        engine.status, config.metrics_port, config.metrics_address
+    with (
+        Heartbeat(engine.catalog, engine.status()) as heartbeat,
+        served(engine.status, config.metrics_port, config.metrics_address) as port,
     ):
+        if port is not None:
+            LOG.info("metrics are served", extra=fields(metrics_address=config.metrics_address, metrics_port=port))
         try:
             while not engine.await_termination(LOOK):
+                status = engine.status()
+                if stop.is_set():
+                    status["state"] = "stopping"
+                heartbeat.say(status)
+                report(status)
                 if stop.is_set():
                     engine.stop()
-                heartbeat.say(engine.status())
-                report(engine.status())
+                else:
+                    engine.look()
         finally:
             heartbeat.say(engine.status())
             report(engine.status())
