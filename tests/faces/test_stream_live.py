@@ -121,3 +121,13 @@ def test_a_running_job_is_changed_watched_and_stopped_from_outside(project: Path
     edited = weft(project, "stream", "--available-now")
     assert edited.returncode == 2
     assert "missing in the file: daily, more; changed in the file: hourly" in edited.stderr
+
+
+def test_a_job_does_not_begin_with_a_query_that_cannot_be_run(project: Path) -> None:
+    bad = "SELECT sum(weight) AS w FROM trades GROUP BY window(ts, '1 hour');\n"
+    (project / "queries.sql").write_text(QUERIES + bad + ELSEWHERE)
+    done = weft(project, "stream", "--available-now")
+    assert done.returncode == 2
+    assert "weight" in done.stderr and "^^^^^^" in done.stderr
+    assert json.loads(weft(project, "queries", "--json").stdout) == []
+    assert status(project)["state"] == "failed"

@@ -47,7 +47,7 @@ def rendered(status: Status, width: int = 100) -> str:
 
 def test_the_view_shows_every_figure() -> None:
     text = rendered(BUSY)
-    for shown in (
+    for figure in (
         "weft running for 1 min 15 s",
         "137,254/s",
         "4,200,000 since the start",
@@ -61,7 +61,7 @@ def test_the_view_shows_every_figure() -> None:
         "in 7 trees, 4 paused",
         "parquet:/answers (batch 41)",
     ):
-        assert shown in text, text
+        assert figure in text, text
 
 
 def test_the_view_shows_the_last_errors_a_line_each_as_they_are() -> None:
