@@ -42,16 +42,22 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
 
 
 def test_paths_are_relative_to_the_file_but_other_places_are_not(tmp_path: Path) -> None:
-    text = SMALL + "queries: q.sql\nsinks: ['parquet:more', 'kafka:t@h:1', console, {type: delta, path: tables}]\n"
+    text = SMALL + (
+        "queries: q.sql\nsinks: ['parquet:more', 'a,b=parquet:some', {to: 'delta:t', queries: c}, "
+        "'kafka:t@h:1', console, {type: delta, path: tables}]\n"
+    )
     config = config_of(tmp_path, text)
     assert config.queries == str(tmp_path / "q.sql")
     assert (config.checkpoint, config.out) == (str(tmp_path / "state"), str(tmp_path / "answers"))
     assert config.source.spec == str(tmp_path / "incoming")
-    assert [sink.spec() for sink in config.sinks] == [
+    assert config.sink_specs() == [
+        {"to": f"parquet:{tmp_path}/answers"},
         f"parquet:{tmp_path}/more",
+        f"a,b=parquet:{tmp_path}/some",
+        {"to": f"delta:{tmp_path}/t", "queries": ("c",)},
         "kafka:t@h:1",
         "console",
-        {"type": "delta", "path": str(tmp_path / "tables")},
+        {"to": f"delta:{tmp_path}/tables"},
     ]
     for spec in ("kafka:trades@localhost:9092", "s3://bucket/trades", "/data/trades"):
         assert config_of(tmp_path, SMALL.replace("incoming", spec)).source.spec == spec
@@ -138,7 +144,7 @@ def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
 def test_the_command_line_wins(tmp_path: Path) -> None:
     config = config_of(tmp_path, SMALL + "trigger: 1 s\nsinks: [console]", trigger="5 s", sinks=["memory"], out="here")
     assert (config.trigger, config.out) == (5_000_000, "here")
-    assert [sink.spec() for sink in config.sinks] == ["memory"]
+    assert config.sink_specs() == [{"to": "parquet:here"}, "memory"]
 
 
 def test_a_single_option_is_laid_over_the_ones_in_the_file(tmp_path: Path) -> None:
@@ -175,7 +181,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
         + "spark: {spark.hadoop.fs.s3a.secret.key: s-three, spark.ui.enabled: true}\n"
         + "sinks:\n  - postgresql://weft:s-four@db/weft\n"
         + "  - {type: postgresql, url: 'postgresql://db/weft', password: s-five}\n"
-        + "  - {type: kafka, topic: t, servers: s, options: {ssl.keystore.password: s-six}}\n"
+        + "  - {type: kafka, topic: t, servers: 'h:1', settings: {ssl.keystore.password: s-six}}\n"
     )
     config = config_of(tmp_path, text)
     for rendered in (repr(config), str(config), config.model_dump_json(), str(config.model_dump())):
@@ -183,7 +189,8 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
     assert {"s-one", "s-two", "s-three", "s-four", "s-five", "s-six"} <= set(config.secrets())
     assert "true" not in config.secrets()
     assert config.spark_options["spark.hadoop.fs.s3a.secret.key"] == "s-three"
-    assert config.sinks[1].spec() == {"type": "postgresql", "url": "postgresql://db/weft", "password": "s-five"}
+    assert config.sinks[1].spec() == {"to": "postgresql://:s-five@db/weft"}
+    assert config.sinks[2].spec() == {"to": "kafka:t@h:1", "settings": {"ssl.keystore.password": "s-six"}}
 
 
 def test_a_mistake_beside_a_secret_does_not_show_it(tmp_path: Path) -> None:
@@ -196,6 +203,22 @@ def test_a_mistake_beside_a_secret_does_not_show_it(tmp_path: Path) -> None:
 def test_sinks_are_routed_to_some_queries(tmp_path: Path) -> None:
     text = SMALL + "sinks:\n  - {type: console, queries: hourly}\n  - {type: memory, queries: [a, b]}\n  - console\n"
     assert [sink.queries for sink in config_of(tmp_path, text).sinks] == [("hourly",), ("a", "b"), None]
+
+
+def test_every_kind_of_sink_becomes_what_sinks_are_made_from(tmp_path: Path) -> None:
+    text = SMALL.replace("out: answers", "") + (
+        "sinks:\n"
+        "  - {type: parquet, path: /p, every: 1 minute, small: 1000, name: mine}\n"
+        "  - {type: kafka, topic: 't-{query}', servers: 'h:1', partitions: 3, queries: 'a*'}\n"
+        "  - {type: postgresql, url: 'postgresql://ada:old@db:5/w', password: 'a/b', table: 't_{query}', schema: s}\n"
+        "  - {type: console, rows: 5}\n"
+    )
+    assert config_of(tmp_path, text).sink_specs() == [
+        {"to": "parquet:/p", "every": 60.0, "small": 1000, "name": "mine"},
+        {"to": "kafka:t-{query}@h:1", "partitions": 3, "queries": ("a*",)},
+        {"to": "postgresql://ada:a%2Fb@db:5/w", "table": "t_{query}", "schema": "s"},
+        {"to": "console", "rows": 5},
+    ]
 
 
 def test_packages_become_a_setting_of_spark(tmp_path: Path) -> None:

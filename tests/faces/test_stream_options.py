@@ -41,7 +41,7 @@ def test_the_command_of_the_manual_is_understood(weft: Weft, told: list[StreamCo
     assert (config.source.name, config.source.spec, config.source.event_time) == ("trades", "incoming", "ts")
     assert (config.source.lateness, config.trigger, config.source.max_files) == (10_000_000, 1_000_000, 5)
     assert (config.available_now, config.drain) == (True, True)
-    assert [sink.spec() for sink in config.sinks] == ["console", "kafka:t@h:1"]
+    assert config.sink_specs() == [{"to": "parquet:answers"}, "console", "kafka:t@h:1"]
 
 
 def test_every_setting_has_an_option(weft: Weft, told: list[StreamConfig]) -> None:

@@ -12,8 +12,9 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from weft.config.model import SINK_TYPES, StreamConfig
+from weft.config.model import StreamConfig
 from weft.config.settings import ConfigError, Place, Settings
+from weft.config.sinks import SINK_TYPES
 
 _PATHS: tuple[Place, ...] = (("queries",), ("checkpoint",), ("out",), ("source", "spec"), ("source", "dead_letter"))
 """Paths in a file are relative to the file."""
@@ -75,7 +76,7 @@ def _anchored(file: Settings) -> dict[str, Any]:
             section[str(name)] = section = dict(section[str(name)])
         else:
             if isinstance(section.get(str(place[-1])), str):
-                section[str(place[-1])] = _under(folder, section[str(place[-1])])
+                section[str(place[-1])] = _under(section[str(place[-1])], folder)
     if isinstance(values.get("sinks"), list):
         values["sinks"] = [_anchored_sink(sink, folder) for sink in values["sinks"]]
     return values
@@ -83,14 +84,24 @@ def _anchored(file: Settings) -> dict[str, Any]:
 
 def _anchored_sink(sink: Any, folder: Path) -> Any:
     if isinstance(sink, str):
-        kind, colon, path = sink.partition(":")
-        return f"{kind}:{_under(folder, path)}" if colon and kind in _FILE_SINKS else sink
-    if isinstance(sink, dict) and isinstance(sink.get("path"), str):
-        return {**sink, "path": _under(folder, sink["path"])}
+        return _anchored_word(sink, folder)
+    if isinstance(sink, dict):
+        paths = {"path": _under, "to": _anchored_word}
+        return {
+            key: paths[key](value, folder) if key in paths and isinstance(value, str) else value
+            for key, value in sink.items()
+        }
     return sink
 
 
-def _under(folder: Path, path: str) -> str:
+def _anchored_word(word: str, folder: Path) -> str:
+    """``parquet:DIR``, perhaps with the queries that it is for before it."""
+    queries, equals, to = word.rpartition("=")
+    kind, colon, path = to.partition(":")
+    return f"{queries}{equals}{kind}:{_under(path, folder)}" if colon and kind in _FILE_SINKS else word
+
+
+def _under(path: str, folder: Path) -> str:
     """A path of the file as seen from anywhere; a URI or ``kafka:...`` is one already."""
     return path if _SCHEME.match(path) else str(folder / path)
 
