@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from weft.catalog import Catalog
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/catalog.db"
-        return
-    server = os.environ["WEFT_TEST_PG"]
-    name = f"catalog_{uuid.uuid4().hex}"
-    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield f"{server}/{name}"
+        return f"sqlite:///{tmp_path}/catalog.db"
+    database: str = request.getfixturevalue("postgres").database()
+    return database
 
 
 @pytest.fixture

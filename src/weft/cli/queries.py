@@ -222,7 +222,7 @@ def _first_line(text: str | None) -> Text:
 
 def _history_table(catalog: Catalog) -> Table:
     table = Table("version", "at", "what", "query", "batch", "", box=None, header_style="dim")
-    lines = [
+    lines: list[tuple[datetime, str, str, str, int | None, str | None]] = [
         (change.at, f"{change.version}", change.action, change.name, change.batch, change.note)
         for change in catalog.changes()
     ]

@@ -8,6 +8,7 @@ import typer
 
 from weft.cli.checkpoint import CatalogUrl, Config, settings_of
 from weft.config import stream_config
+from weft.config.secrets import kept_from
 from weft.config.settings import Place
 
 Given = dict[Place, tuple[str, Any]]
@@ -102,7 +103,9 @@ def stream_command(
     said = {at: value for at, value in given.items() if value[1] is not None}
     from weft.cli.streaming import run_stream
 
-    run_stream(stream_config(settings_of(config).filled(), said))
+    settings = stream_config(settings_of(config).filled(), said)
+    with kept_from(settings.secrets()):
+        run_stream(settings)
 
 
 def _source(source: str | None) -> Given:

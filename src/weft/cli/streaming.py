@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 
-from weft.catalog.heartbeat import Heartbeat
-from weft.cli.logs import configure
+from weft.catalog import Heartbeat, Status, create_catalog
+from weft.catalog.seeding import Differences, named_sql
+from weft.cli.logs import configure, fields
 from weft.cli.metrics import served
 from weft.cli.run import read_queries
 from weft.cli.signals import stopping
-from weft.cli.view import Report, shown
+from weft.cli.view import shown
 from weft.config import StreamConfig
+from weft.errors import QueriesError
+from weft.query.model import Query
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Stream
 from weft.spark.live.engine import LiveEngine, Pace
+from weft.spark.live.planning import bind_all
 from weft.spark.session import local_session
 from weft.spark.sinks.parquet import ParquetSink
 from weft.spark.sinks.sink import Sink
@@ -31,18 +39,23 @@ LOOK = 0.25
 def run_stream(config: StreamConfig) -> None:
     """Run the job until it ends or is told to stop."""
     configure(config.log_level, config.log_format, config.secrets())
-    console = Console(stderr=True)
     text = read_queries(Path(config.queries)) if config.queries else None
-    if text is not None:
-        parse_file(text)  # before Spark starts, which takes seconds
-    with shown(console) as report:
-        report({"state": "starting"})
-        engine = _engine(config)
-        with stopping(threading.Event(), LOG.info) as stop:
-            if text is not None:
-                _seed(engine, text)
-            engine.start()
-            _watch(engine, config, stop, report)
+    queries = None if text is None else parse_file(text)
+    with create_catalog(config.checkpoint, config.catalog_url) as catalog, shown(Console(stderr=True)) as report:
+        # what can be said before Spark starts is said before, as that takes seconds
+        if queries is not None and catalog.is_seeded():
+            _say_changed(catalog.seed(queries))
+        first: Status = {"state": "starting", "pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}
+        report(first)
+        with Heartbeat(catalog, first) as heartbeat:
+            engine = _engine(config)
+            if text is not None and not catalog.is_seeded():
+                catalog.seed(_bound(engine, text))
+            if not catalog.entries("pending", "active"):
+                LOG.warning("there are no queries to answer: add some with weft add")
+            with stopping(threading.Event(), LOG.info) as stop:
+                engine.start()
+                _watch(engine, config, stop, lambda status: (heartbeat.say(status), report(status)))
     if engine.is_drained:
         LOG.info("drained: all windows are closed; new rows need a new checkpoint")
 
@@ -74,24 +87,32 @@ def _sinks(config: StreamConfig) -> list[Sink]:
     return [ParquetSink(config.out)] if config.out else []
 
 
-def _seed(engine: LiveEngine, text: str) -> None:
-    columns = {engine.stream.name: tuple(engine.stream.rows.columns)}
-    found = engine.catalog.seed(parse_file(text, columns))
+def _say_changed(found: Differences) -> None:
     if found:
         LOG.warning("the catalog rules, which was changed since the file filled it: %s", found)
 
 
-def _watch(engine: LiveEngine, config: StreamConfig, stop: threading.Event, report: Report) -> None:
-    """Show and tell how the stream is, until it ends."""
-    with Heartbeat(engine.catalog, engine.status()) as heartbeat, served(
-        engine.status, config.metrics_port, config.metrics_address
-    ):
+def _bound(engine: LiveEngine, text: str) -> list[Query]:
+    """The queries of the first file: a job does not start with one that cannot be run."""
+    queries = parse_file(text, {engine.stream.name: tuple(engine.stream.rows.columns)})
+    _, errors = bind_all(engine.stream, {query.name: named_sql(query) for query in queries})
+    if errors:
+        raise QueriesError(list(errors.values()))
+    return queries
+
+
+def _watch(engine: LiveEngine, config: StreamConfig, stop: threading.Event, tell: Callable[[Status], object]) -> None:
+    """Tell how the stream is, until it ends."""
+    with served(engine.status, config.metrics_port, config.metrics_address) as port:
+        if port is not None:
+            LOG.info("metrics are served", extra=fields(metrics_address=config.metrics_address, metrics_port=port))
         try:
             while not engine.await_termination(LOOK):
                 if stop.is_set():
+                    tell({**engine.status(), "state": "stopping"})
                     engine.stop()
-                heartbeat.say(engine.status())
-                report(engine.status())
+                else:
+                    tell(engine.status())
+                    engine.look()
         finally:
-            heartbeat.say(engine.status())
-            report(engine.status())
+            tell(engine.status())

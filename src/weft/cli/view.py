@@ -107,8 +107,9 @@ def _figures_table(status: Status) -> Table:
     lost = f"{count(status.get('bad_rows', 0))} bad, {count(status.get('rows_without_time', 0))} without event time"
     table.add_row("late rows", count(status.get("late_rows", 0)), lost)
     table.add_row("answers", f"{count(answers)}/s", f"{count(status.get('answers'))} since the start")
+    trees = "1 tree" if status.get("trees") == 1 else f"{count(status.get('trees'))} trees"
     paused = f", {status['paused']:,} paused" if status.get("paused") else ""
-    table.add_row("queries", count(status.get("queries")), f"in {count(status.get('trees'))} trees{paused}")
+    table.add_row("queries", count(status.get("queries")), f"in {trees}{paused}")
     table.add_row("state", size(status.get("state_bytes")), "")
     return table
 

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from weft.config.model import StreamConfig
 from weft.config.settings import ConfigError, Place, Settings
+from weft.config.sinks import SINK_TYPES
 
 _PATHS: tuple[Place, ...] = (("queries",), ("checkpoint",), ("out",), ("source", "spec"), ("source", "dead_letter"))
 """Paths in a file are relative to the file."""
@@ -75,7 +76,7 @@ def _anchored(file: Settings) -> dict[str, Any]:
             section[str(name)] = section = dict(section[str(name)])
         else:
             if isinstance(section.get(str(place[-1])), str):
-                section[str(place[-1])] = _under(folder, section[str(place[-1])])
+                section[str(place[-1])] = _under(section[str(place[-1])], folder)
     if isinstance(values.get("sinks"), list):
         values["sinks"] = [_anchored_sink(sink, folder) for sink in values["sinks"]]
     return values
@@ -83,14 +84,24 @@ def _anchored(file: Settings) -> dict[str, Any]:
 
 def _anchored_sink(sink: Any, folder: Path) -> Any:
     if isinstance(sink, str):
-        kind, colon, path = sink.partition(":")
-        return f"{kind}:{_under(folder, path)}" if colon and kind in _FILE_SINKS else sink
-    if isinstance(sink, dict) and isinstance(sink.get("path"), str):
-        return {**sink, "path": _under(folder, sink["path"])}
+        return _anchored_word(sink, folder)
+    if isinstance(sink, dict):
+        paths = {"path": _under, "to": _anchored_word}
+        return {
+            key: paths[key](value, folder) if key in paths and isinstance(value, str) else value
+            for key, value in sink.items()
+        }
     return sink
 
 
-def _under(folder: Path, path: str) -> str:
+def _anchored_word(word: str, folder: Path) -> str:
+    """``parquet:DIR``, perhaps with the queries that it is for before it."""
+    queries, equals, to = word.rpartition("=")
+    kind, colon, path = to.partition(":")
+    return f"{queries}{equals}{kind}:{_under(path, folder)}" if colon and kind in _FILE_SINKS else word
+
+
+def _under(path: str, folder: Path) -> str:
     """A path of the file as seen from anywhere; a URI or ``kafka:...`` is one already."""
     return path if _SCHEME.match(path) else str(folder / path)
 
@@ -115,8 +126,7 @@ def _sentence(mistake: ErrorDetails, dotted: str, place: Place, fields: list[str
     if kind == "missing":
         return f"{dotted} is missing: write it into weft.yaml{_or_option(place)}"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        kinds = mistake.get("ctx", {}).get("expected_tags", "'parquet', 'kafka', 'postgresql', 'console'")
-        return f"{dotted} needs a type: one of {kinds}".replace("'", "").replace(", spec", "")
+        return f"{dotted} needs a type: one of {', '.join(SINK_TYPES)}"
     message = mistake["msg"].removeprefix("Value error, ")
     message = f"{message[:1].lower()}{message[1:]}"
     return f"{dotted}: {message}" if dotted else message
@@ -135,16 +145,21 @@ def _walk(loc: tuple[int | str, ...], model: type[BaseModel]) -> tuple[Place, li
     fields: list[str] = []
     for part in loc:
         kinds = _models(here)
-        tagged = {kind.model_fields["type"].annotation: kind for kind in kinds if "type" in kind.model_fields}
-        tag = next((kind for label, kind in tagged.items() if part in get_args(label)), None)
-        if tag is not None and isinstance(place[-1], int):
-            here = tag
+        tagged = {_tag(kind): kind for kind in kinds if "type" in kind.model_fields}
+        if part in tagged and isinstance(place[-1], int):
+            here = tagged[part]
             continue
         place.append(part)
         if kinds and isinstance(part, str):
             names = {field.alias or name: field.annotation for name, field in kinds[0].model_fields.items()}
             fields, here = list(names), names.get(part)
     return tuple(place), fields
+
+
+def _tag(kind: type[BaseModel]) -> int | str:
+    """What stands under ``type`` for this kind of sink."""
+    tag: str = get_args(kind.model_fields["type"].annotation)[0]
+    return tag
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from weft.config.fields import Duration, Names, Options, revealed
 from weft.config.secrets import secrets_in
-
-
-class Section(BaseModel):
-    """A part of the settings: fixed once read, and without fields that nobody reads."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+from weft.config.section import Section
+from weft.config.sinks import SinkConfig, in_full
 
 
 class SourceConfig(Section):
@@ -35,83 +31,6 @@ class SourceConfig(Section):
     def reader_options(self) -> dict[str, str]:
         """The options for Spark's reader, secrets revealed."""
         return revealed(self.options)
-
-
-class SinkBase(Section):
-    """A place for answers."""
-
-    name: str | None = None
-    queries: Names | None = None
-    """Only these queries; all if it is not given."""
-
-    def spec(self) -> str | dict[str, Any]:
-        """What a sink is made from: the fields that were given, secrets revealed, without the routing."""
-        given = self.model_dump(exclude_none=True, exclude={"queries"}, by_alias=True)
-        return {key: _revealed(value) for key, value in given.items()}
-
-
-class ParquetSink(SinkBase):
-    """Files ``path/query=NAME/*.parquet``."""
-
-    type: Literal["parquet"]
-    path: str
-
-
-class DeltaSink(SinkBase):
-    """Delta tables ``path/query=NAME``."""
-
-    type: Literal["delta"]
-    path: str
-
-
-class KafkaSink(SinkBase):
-    """A topic for all queries, or one a query where the name holds ``{query}``."""
-
-    type: Literal["kafka"]
-    topic: str
-    servers: str
-    options: Options = {}
-
-
-class PostgresqlSink(SinkBase):
-    """Tables, upserted by group and window."""
-
-    type: Literal["postgresql"]
-    url: SecretStr
-    password: SecretStr | None = None
-    table: str | None = None
-    """The table's name, ``{query}`` standing for the query."""
-    schema_: str | None = Field(default=None, alias="schema")
-
-
-class ConsoleSink(SinkBase):
-    """Rows on standard output."""
-
-    type: Literal["console"]
-    rows: int | None = Field(default=None, ge=1)
-
-
-class MemorySink(SinkBase):
-    """Rows in the job's own memory, for programs that hold it."""
-
-    type: Literal["memory"]
-
-
-class SpecSink(SinkBase):
-    """A sink in one word, as on the command line: ``kafka:answers@localhost:9092``."""
-
-    type: Literal["spec"]
-    word: SecretStr
-
-    def spec(self) -> str | dict[str, Any]:
-        """The word itself."""
-        return self.word.get_secret_value()
-
-
-SinkConfig = Annotated[
-    ParquetSink | DeltaSink | KafkaSink | PostgresqlSink | ConsoleSink | MemorySink | SpecSink,
-    Field(discriminator="type"),
-]
 
 
 class StreamConfig(Section):
@@ -141,10 +60,8 @@ class StreamConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _sinks_in_a_word(cls, values: Any) -> Any:
-        """``- console`` is short for ``- type: spec, word: console``."""
         if isinstance(values, dict) and isinstance(values.get("sinks"), list | tuple):
-            sinks = [{"type": "spec", "word": sink} if isinstance(sink, str) else sink for sink in values["sinks"]]
-            return {**values, "sinks": sinks}
+            return {**values, "sinks": [in_full(sink) for sink in values["sinks"]]}
         return values
 
     @model_validator(mode="after")
@@ -166,14 +83,11 @@ class StreamConfig(Section):
         packages = {"spark.jars.packages": ",".join(self.packages)} if self.packages else {}
         return packages | revealed(self.spark)
 
+    def sink_specs(self) -> list[str | dict[str, Any]]:
+        """What ``sink_of`` makes the sinks from, secrets revealed: the folder ``out`` first."""
+        out: list[str | dict[str, Any]] = [] if self.out is None else [{"to": f"parquet:{self.out}"}]
+        return out + [sink.spec() for sink in self.sinks]
+
     def secrets(self) -> list[str]:
         """Every value that must not be seen, for logs to leave out."""
         return sorted(set(secrets_in(self)))
-
-
-def _revealed(value: Any) -> Any:
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    if isinstance(value, dict):
-        return {key: _revealed(one) for key, one in value.items()}
-    return value

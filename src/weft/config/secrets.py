@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
 from pydantic import BaseModel, SecretStr
+
+from weft.errors import UseError, WeftError
 
 HIDDEN = "***"
 
@@ -56,3 +60,16 @@ def without(text: str, secrets: Iterable[str]) -> str:
     for secret in sorted(set(secrets), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text
+
+
+@contextmanager
+def kept_from(secrets: Iterable[str]) -> Iterator[None]:
+    """Have no exception leave the block that shows a secret, in its message or anywhere in its history."""
+    try:
+        yield
+    except Exception as error:
+        told = "".join(traceback.format_exception(error))
+        if not any(secret in told for secret in secrets):
+            raise
+        kind = UseError if isinstance(error, UseError) else WeftError
+        raise kind(without(str(error), secrets)) from None

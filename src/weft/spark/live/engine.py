@@ -143,6 +143,14 @@ class LiveEngine:
             self._close()
             raise (self._error or error) from None
 
+    def look(self) -> None:
+        """Decide about queries that were added, unless a batch runs, which does so itself."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self.job.look()
+            finally:
+                self._turn.release()
+
     def stop(self) -> None:
         """Finish the batch that runs, commit it, and end."""
         with self._turn:

@@ -90,6 +90,7 @@ class Job:
         self.kept: list[Manifest] = []
         self._bound: dict[str, tuple[str, Bound]] = {}
         self._catalog_version = -1
+        self._seen_version = -1
         self._swept = False
         self._told = 0
         """The plan whose queries the sinks have heard of."""
@@ -348,8 +349,23 @@ class Job:
         else:
             record = self.live.record
         self._accept(record, batch)
-        self._catalog_version = self.catalog.version()
+        # as it was before the entries were read: a change that came in between is seen at the next batch
+        self._catalog_version = version
         return record.version
+
+    def look(self) -> None:
+        """Decide about new queries between two batches: a stream without rows must not keep people waiting."""
+        version = self.catalog.version()
+        if version in (self._catalog_version, self._seen_version) or self.last.drained:
+            return
+        wanted = self._wanted()
+        following = self.last.batch + 1
+        # a batch that was started before a crash is run as it was started
+        following += self.history.started(following) is not None
+        self.catalog.accept_all(
+            [entry for entry in self.catalog.entries("pending") if wanted.entries.get(entry.name) == entry.id], following
+        )
+        self._seen_version = version
 
     def _next_record(self, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
         if self.live is None or self.last.largest is None:
@@ -377,9 +393,9 @@ class Job:
                 self.catalog.refuse(name, f"batch {self.last.batch}: {reason}", id=entries[name])
 
     def _accept(self, record: PlanRecord, batch: int) -> None:
-        for entry in self.catalog.entries("pending"):
-            if record.entries.get(entry.name) == entry.id:
-                self.catalog.accept(entry.name, batch, id=entry.id)
+        accepted = [entry for entry in self.catalog.entries("pending") if record.entries.get(entry.name) == entry.id]
+        if accepted:
+            self.catalog.accept_all(accepted, batch)
 
 
 def _largest(one: int | None, other: int | None) -> int | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from weft.catalog.status import Status
+from weft.catalog.status import Status, Trouble
 
 if TYPE_CHECKING:
     from weft.spark.live.job import Job
@@ -24,6 +25,7 @@ class Progress:
         self._batches = 0
         self._sums = dict.fromkeys(("rows", "late", "without_time", "answers"), 0)
         self._last: dict[str, Any] = {}
+        self._errors: deque[Trouble] = deque(maxlen=10)
 
     def note(self, job: Job, manifest: Manifest) -> None:
         """A batch was committed."""
@@ -31,6 +33,8 @@ class Progress:
         self._last = manifest.counts
         for name in self._sums:
             self._sums[name] += manifest.counts[name]
+        for name, reason in manifest.failed.items():
+            self._errors.append({"at": time.time(), "message": f"query {name}: {reason}"})
 
     def status(self, job: Job) -> Status:
         """The last word."""
@@ -59,4 +63,5 @@ class Progress:
             trees=len(live.plan.groupings) if live is not None else 0,
             queries=len(live.record.queries) if live is not None else 0,
             sinks=dict(job.outbox.delivered),
+            errors=list(self._errors),
         )
