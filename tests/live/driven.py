@@ -19,6 +19,7 @@ from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.history import History
 from weft.spark.live.job import Job
 from weft.spark.live.records import Settings
+from weft.spark.live_sources.source import LiveSource
 from weft.spark.sinks.sink import CommittedBatch
 from weft.spark.step import SETTINGS
 
@@ -79,7 +80,7 @@ class Driven:
         history = History(Checkpoint(str(folder)))
         settings = history.settings(Settings(uuid4().hex, "s", "ts", lateness))
         stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts")
-        self.job = Job(history, settings, stream, self.catalog, [self.sink])
+        self.job = Job(history, settings, stream, LiveSource(stream.rows), self.catalog, [self.sink])
         self.job.recover()
 
     def add(self, queries: Mapping[str, str]) -> None:

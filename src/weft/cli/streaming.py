@@ -26,10 +26,11 @@ from weft.query.sparksql import parse_file
 from weft.spark.bind import Stream
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.planning import bind_all
+from weft.spark.live_sources.source import BAD
+from weft.spark.live_sources.specs import live_source
 from weft.spark.session import local_session
-from weft.spark.sinks.parquet import ParquetSink
 from weft.spark.sinks.sink import Sink
-from weft.spark.sources_live import live_rows
+from weft.spark.sinks.specs import sink_of
 
 LOG = logging.getLogger("weft.stream")
 LOOK = 0.25
@@ -63,17 +64,20 @@ def run_stream(config: StreamConfig) -> None:
 def _engine(config: StreamConfig) -> LiveEngine:
     spark = local_session(master=config.master, memory=config.memory, config=config.spark_options)
     source = config.source
-    rows = live_rows(
+    dead = source.dead_letter or f"{config.checkpoint}/dead-letters"
+    found = live_source(
         spark,
         source.spec,
         source.event_time,
-        kind=source.format,
+        format=source.format,
         schema=source.schema_,
         options=source.reader_options,
         max_files=source.max_files,
+        dead=dead if source.bad_records == "dead-letter" else None,
     )
     return LiveEngine(
-        Stream(source.name, rows, source.event_time),
+        Stream(source.name, found.rows.drop(BAD), source.event_time),
+        found,
         config.checkpoint,
         source.lateness,
         _sinks(config),
@@ -84,7 +88,8 @@ def _engine(config: StreamConfig) -> LiveEngine:
 
 
 def _sinks(config: StreamConfig) -> list[Sink]:
-    return [ParquetSink(config.out)] if config.out else []
+    out = [f"parquet:{config.out}"] if config.out else []
+    return [sink_of(spec) for spec in [*out, *(sink.spec() for sink in config.sinks)]]
 
 
 def _say_changed(found: Differences) -> None:

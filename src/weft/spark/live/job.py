@@ -30,6 +30,7 @@ from weft.spark.live.planning import LivePlan, Wanted, bind_all, first_plan, liv
 from weft.spark.live.records import BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.spark.live.state import Segment, State, by_grouping, conformed, open_rows, reach
 from weft.spark.live.turn import Finals
+from weft.spark.live_sources.source import BAD, LiveSource
 from weft.spark.rows import slices
 from weft.spark.sinks.sink import CommittedBatch, QueryAnswers, Sink
 
@@ -70,6 +71,7 @@ class Job:
         history: History,
         settings: Settings,
         stream: Stream,
+        source: LiveSource,
         catalog: Catalog,
         sinks: Sequence[Sink],
         *,
@@ -79,6 +81,7 @@ class Job:
         self.history = history
         self.settings = settings
         self.stream = stream
+        self.source = source
         self.catalog = catalog
         self.technique = technique
         self.listeners = listeners
@@ -200,7 +203,10 @@ class Job:
         failed: dict[str, str] = {}
         while True:
             try:
-                return self._finish(self._collector().collect(rows, start.watermark), start, began, failed)
+                collected = self._collector().collect(rows, start.watermark)
+                if collected.bad and self.source.letters is not None:
+                    self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch)
+                return self._finish(collected, start, began, failed)
             except PySparkException as error:
                 found = self._culprits(rows) if data_error(error) else {}
                 if not found:
@@ -215,8 +221,11 @@ class Job:
         """The collector of the present plan."""
         assert self.live is not None
         if self._collecting is None or self._collecting[0] is not self.live:
-            self._collecting = (self.live, Collector(self.live))
+            self._collecting = (self.live, Collector(self.live, None if self.source.letters is None else BAD))
         return self._collecting[1]
+
+    def _readable(self, rows: DataFrame) -> DataFrame:
+        return rows if self.source.letters is None else rows.where(f"{BAD} IS NULL").drop(BAD)
 
     def _culprits(self, rows: DataFrame) -> dict[str, str]:
         live = self.live
@@ -226,7 +235,7 @@ class Job:
             others = {query.name for query in live.plan.queries} - {query.name for query in some}
             reduced = live_plan(self.stream, without(live.record, others), live.bound)
             try:
-                with slices(rows, reduced.plan) as cut:
+                with slices(self._readable(rows), reduced.plan) as cut:
                     cut.frame.write.format("noop").mode("overwrite").save()
             except PySparkException as error:
                 return data_error(error)
@@ -257,6 +266,7 @@ class Job:
             rows=collected.rows,
             without_time=collected.without_time,
             late=collected.late,
+            bad=collected.bad,
             slices=sum(map(len, fresh.values())),
             answers=written.rows,
             state_rows=state.rows,
@@ -369,7 +379,8 @@ class Job:
 
     def _next_record(self, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
         if self.live is None or self.last.largest is None:
-            sample = rows if rows is not None and not rows.isEmpty() else None
+            good = None if rows is None else self._readable(rows)
+            sample = good if good is not None and not good.isEmpty() else None
             return first_plan(self.stream, wanted, sample, self.technique)
         tables = self.state.tables(self.live, self.last.watermark)
         return changed_plan(Past(self.live, tables, self.last.since, self.last.largest), wanted)
