@@ -1,4 +1,4 @@
-"""A job fed by hand: micro-batches as plain rows, answers as plain rows. What ``foreachBatch`` does, without the stream."""
+"""A job fed by hand: micro-batches and answers as plain rows. What ``foreachBatch`` does, without the stream."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class Collecting:
         pass
 
     def deliver(self, batch: CommittedBatch) -> None:
-        rows = {one.query: [row for table in one.tables() for row in plain(table)] for one in batch.answers if one.files}
+        rows = {
+            one.query: [row for table in one.tables() for row in plain(table)] for one in batch.answers if one.files
+        }
         assert self.batches.setdefault(batch.number, rows) == rows, "a batch that is delivered again is the same"
         self.watermarks[batch.number] = batch.watermark
 

@@ -58,13 +58,13 @@ class LiveEngine:
         *,
         catalog_url: str | None = None,
         technique: str = "auto",
-        pace: Pace = Pace(),
+        pace: Pace | None = None,
     ) -> None:
         if not source.rows.isStreaming:
             raise WeftError(f"stream {stream.name} is not a streaming DataFrame: use spark.readStream, or .run()")
         self.stream = stream
         self.source = source
-        self.pace = pace
+        self.pace = pace or Pace()
         self.checkpoint = Checkpoint(checkpoint)
         self.catalog: Catalog = create_catalog(checkpoint, catalog_url)
         history = History(self.checkpoint)
@@ -223,5 +223,3 @@ class LiveEngine:
         if self.is_drained:
             return "drained"
         return "running" if self.is_active else "stopped"
-
-
