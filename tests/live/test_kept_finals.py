@@ -16,7 +16,7 @@ from weft.query.sparksql import parse_file
 from weft.spark.emission import Emission
 from weft.spark.finals import grouping_finals
 from weft.spark.live.kept_finals import GroupingFinals
-from weft.spark.live.retained import END, START, merged, partial_columns, slice_ends
+from weft.spark.live.retained import END, START, coarsened, merged, open_slices, partial_columns, slice_ends
 
 TYPES = {"k": pa.string(), "v": pa.int64(), "x": pa.float64(), "y": pa.float64(), "d": pa.decimal128(38, 2), "s": pa.string(), "u": pa.int64(), "w": pa.string()}
 RESULTS = {"count": pa.int64(), "avg": pa.float64(), "var_pop": pa.float64(), "kurtosis": pa.float64()}
@@ -170,6 +170,26 @@ def test_answers_from_kept_panes_are_those_from_all_slices(seed):
                 for name, rows in expected.items():
                     assert same(found[name], rows), f"{name}: {found[name]} is not {rows}"
                 watermark = until
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_slices_of_the_past_are_as_coarse_as_open_windows_allow(seed):
+    rnd = random.Random(seed)
+    plan = build("t", "ts", queries(rnd))
+    rows = [row_of(rnd, rnd.randint(0, 40)) for _ in range(80)]
+    watermark = rnd.randint(5, 40) * 1_000_000
+    for grouping in plan.groupings:
+        windows = dict.fromkeys(grouping.windows)
+        table = slices(grouping, rows)
+        table = table.filter(pa.array(open_slices(table.column(START).to_numpy(), windows, watermark)))
+        if len(table):
+            coarse = merged(grouping, coarsened(table, windows, watermark))
+            due = Emission(after=watermark)
+            one = rows_of(grouping_finals(grouping, named(table, grouping), "auto", due))
+            other = rows_of(grouping_finals(grouping, named(coarse, grouping), "auto", due))
+            assert one.keys() == other.keys()
+            for name in one:
+                assert same(other[name], one[name]), name
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -15,7 +15,7 @@ import pyarrow as pa
 from weft.algebra.measures import Array, flatten
 from weft.spark.finals import GROUPING
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.retained import END, START, conform, merged, open_since, open_slices, slice_ends, tagged
+from weft.spark.live.retained import END, START, coarsened, conform, merged, open_since, open_slices, slice_ends, tagged
 
 WIDTH = 16
 Tables = Mapping[str, pa.Table]
@@ -84,7 +84,7 @@ def merged_tables(segments: Sequence[Segment], live: LivePlan, watermark: int | 
         if parts:
             left = open_rows(pa.concat_tables(parts), live, id, watermark)
             if len(left):
-                found[id] = merged(grouping, left.combine_chunks())
+                found[id] = merged(grouping, coarsened(left.combine_chunks(), live.windows[id], watermark))
     return found
 
 
