@@ -18,7 +18,16 @@ from weft.spark.finals import grouping_finals
 from weft.spark.live.kept_finals import GroupingFinals
 from weft.spark.live.retained import END, START, coarsened, merged, open_slices, partial_columns, slice_ends
 
-TYPES = {"k": pa.string(), "v": pa.int64(), "x": pa.float64(), "y": pa.float64(), "d": pa.decimal128(38, 2), "s": pa.string(), "u": pa.int64(), "w": pa.string()}
+TYPES = {
+    "k": pa.string(),
+    "v": pa.int64(),
+    "x": pa.float64(),
+    "y": pa.float64(),
+    "d": pa.decimal128(38, 2),
+    "s": pa.string(),
+    "u": pa.int64(),
+    "w": pa.string(),
+}
 RESULTS = {"count": pa.int64(), "avg": pa.float64(), "var_pop": pa.float64(), "kurtosis": pa.float64()}
 INSTANT = pa.timestamp("us", "UTC")
 ROW = {
