@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -31,9 +32,20 @@ class Segment:
     file: str | None = None
     """Where they are written; None while they are not."""
 
-    def newest(self, id: str) -> int:
-        """When the last slice of a grouping begins."""
-        return int(starts_of(self.tables[id]).max())
+    @cached_property
+    def newest(self) -> dict[str, int]:
+        """When the last slice of each grouping begins."""
+        return {id: int(starts_of(table).max()) for id, table in self.tables.items()}
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(map(len, self.tables.values()))
+
+    @cached_property
+    def bytes(self) -> int:
+        """How large it is in memory."""
+        return sum(table.nbytes for table in self.tables.values())
 
 
 @dataclass
@@ -45,12 +57,12 @@ class State:
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return sum(len(table) for segment in self.segments for table in segment.tables.values())
+        return sum(segment.rows for segment in self.segments)
 
     @property
     def bytes(self) -> int:
         """How large they are in memory."""
-        return sum(table.nbytes for segment in self.segments for table in segment.tables.values())
+        return sum(segment.bytes for segment in self.segments)
 
     def tables(self, live: LivePlan, watermark: int | None) -> dict[str, pa.Table]:
         """Everything that is still needed, merged."""
@@ -101,7 +113,7 @@ def is_needed(segment: Segment, live: LivePlan, watermark: int | None) -> bool:
         if id in live.windows:
             since = [open_since(window, first, watermark) for window, first in live.windows[id].items()]
             known = [instant for instant in since if instant is not None]
-            if len(known) < len(since) or segment.newest(id) >= min(known):
+            if len(known) < len(since) or segment.newest[id] >= min(known):
                 return True
     return False
 
