@@ -22,7 +22,7 @@ class SourceConfig(Section):
     """Microseconds."""
     format: str | None = None
     schema_: str | None = Field(default=None, alias="schema", description="The columns: ts TIMESTAMP, price DOUBLE.")
-    options: Options = {}
+    options: Options = Field(default_factory=dict)
     max_files: int | None = Field(default=None, ge=1)
     dead_letter: str | None = None
     bad_records: Literal["dead-letter", "stop"] = "dead-letter"
@@ -54,7 +54,7 @@ class StreamConfig(Section):
     technique: str = "auto"
     master: str | None = None
     memory: str = "3g"
-    spark: Options = {}
+    spark: Options = Field(default_factory=dict)
     packages: Names = ()
 
     @model_validator(mode="before")
