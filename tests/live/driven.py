@@ -10,7 +10,8 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from weft.catalog import create_catalog
 from weft.spark.bind import Stream
@@ -19,6 +20,7 @@ from weft.spark.live.history import History
 from weft.spark.live.job import Job
 from weft.spark.live.records import Settings
 from weft.spark.sinks.sink import CommittedBatch
+from weft.spark.step import SETTINGS
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("v", pa.int64()), ("x", pa.float64())])
 SECOND = 1_000_000
@@ -38,8 +40,8 @@ class Collecting:
         pass
 
     def deliver(self, batch: CommittedBatch) -> None:
-        rows = {one.query: [row for table in one.tables() for row in plain(table)] for one in batch.answers}
-        assert self.batches.setdefault(batch.number, rows).keys() == rows.keys()
+        rows = {one.query: [row for table in one.tables() for row in plain(table)] for one in batch.answers if one.files}
+        assert self.batches.setdefault(batch.number, rows) == rows, "a batch that is delivered again is the same"
         self.watermarks[batch.number] = batch.watermark
 
     def close(self) -> None:
@@ -68,12 +70,15 @@ class Driven:
     """A job over the stream ``s(ts, k, v, x)`` in a folder; a new one on the same folder is a restart."""
 
     def __init__(self, spark: SparkSession, folder: Path, lateness: int, sink: Collecting | None = None) -> None:
-        self.spark = spark
+        # as the live engine has it: its own session, with settings that suit the shared pass
+        self.spark = spark.newSession()
+        for key, value in SETTINGS.items():
+            self.spark.conf.set(key, value)
         self.sink = sink or Collecting()
         self.catalog = create_catalog(str(folder))
         history = History(Checkpoint(str(folder)))
         settings = history.settings(Settings(uuid4().hex, "s", "ts", lateness))
-        stream = Stream("s", spark.createDataFrame(SCHEMA.empty_table()), "ts")
+        stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts")
         self.job = Job(history, settings, stream, self.catalog, [self.sink])
         self.job.recover()
 
@@ -91,9 +96,11 @@ class Driven:
         return Counter(self.sink.rows(query))
 
 
-def frame(spark: SparkSession, rows: Iterable[Row]) -> Any:
-    """Rows of the stream as a frame."""
-    return spark.createDataFrame(table(rows))
+def frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
+    """Rows of the stream as Spark hands them to ``foreachBatch``."""
+    made = spark.createDataFrame(table(rows))
+    rdd, schema = made._jdf.queryExecution().toRdd(), made._jdf.schema()
+    return ClassicDataFrame(spark._jsparkSession.internalCreateDataFrame(rdd, schema, False), spark)
 
 
 def table(rows: Iterable[Row]) -> pa.Table:

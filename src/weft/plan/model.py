@@ -214,6 +214,8 @@ class Plan:
     technique: str = "auto"
     loads: tuple[float, ...] = ()
     """How much work each grouping is compared with the others, where a sample told it."""
+    ordered: bool = False
+    """Whether rows seem to come in the order of time, so that the tasks which read them share few slices."""
 
     @cached_property
     def predicates(self) -> tuple[Predicate, ...]:

@@ -9,21 +9,25 @@ PARTS = 1 << 16
 """In so many equal parts keys are hashed."""
 
 
-def bucket_text(plan: Plan, buckets: int, grouping_column: str) -> str:
-    """The bucket of a slice as one native Spark expression, by the keys that all queries of its grouping have."""
+def hash_text(plan: Plan, grouping_column: str) -> str:
+    """A number below ``PARTS`` as one native Spark expression: equal for slices that have to meet in one bucket."""
     columns = layouts(plan)
-    whole = whole_groupings(plan, buckets)
-    cuts = hash_cuts(plan, whole, buckets)
     choices = []
     for number, grouping in enumerate(plan.groupings):
-        if number in whole:
-            choices.append(f"WHEN {number} THEN {whole[number]}")
-            continue
         own = {name: slot for slot, name in columns[number].names(number, grouping).items()}
-        hashed = f"pmod(hash({', '.join([str(number), *(own[name] for name in grouping.placing_columns)])}), {PARTS})"
-        steps = " ".join(f"WHEN {hashed} < {cut} THEN {bucket}" for bucket, cut in enumerate(cuts[:-1]))
-        choices.append(f"WHEN {number} THEN " + (f"CASE {steps} ELSE {buckets - 1} END" if steps else "0"))
-    return f"CASE {grouping_column} {' '.join(choices)} END"
+        keys = [own[name] for name in grouping.placing_columns]
+        choices.append(f"WHEN {number} THEN pmod(hash({', '.join([str(number), *keys])}), {PARTS})")
+    return f"CAST(CASE {grouping_column} {' '.join(choices)} END AS BIGINT)"
+
+
+def bucket_text(plan: Plan, buckets: int, grouping_column: str, hash_column: str) -> str:
+    """The bucket of a slice as one native Spark expression, by the keys that all queries of its grouping have."""
+    whole = whole_groupings(plan, buckets)
+    cuts = enumerate(hash_cuts(plan, whole, buckets)[:-1])
+    steps = " ".join(f"WHEN {hash_column} < {cut} THEN {bucket}" for bucket, cut in cuts)
+    hashed = f"CASE {steps} ELSE {buckets - 1} END" if steps else "0"
+    choices = " ".join(f"WHEN {number} THEN {bucket}" for number, bucket in whole.items())
+    return f"CASE {grouping_column} {choices} ELSE {hashed} END" if choices else hashed
 
 
 def loads_of(plan: Plan) -> tuple[float, ...]:

@@ -235,7 +235,7 @@ class Engine:
         def attempt(some: Sequence[BoundQuery]) -> str | None:
             try:
                 with slices(stream.rows, self._plan(stream, some)) as cut:
-                    cut.write.format("noop").mode("overwrite").save()
+                    cut.frame.write.format("noop").mode("overwrite").save()
             except PySparkException as error:
                 return data_error(error)
             return None

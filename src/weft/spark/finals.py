@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,7 @@ from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Pred
 from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part, Window
 from weft.slicing.progression import contains, edges_of
 from weft.spark.emission import EVERYTHING, Emission
-from weft.spark.panes import Answers, Panes, Passing, Slices, Stretch, windows_of
+from weft.spark.panes import Answers, Measured, Panes, Passing, Slices, Stretch, windows_of
 
 GROUPING = "grouping"
 """The column that tells which grouping a slice belongs to."""
@@ -72,7 +72,7 @@ def sliced_finals(
     for predicate, some in by_predicate.items():
         passing = slices if predicate.everything else Passing.of(slices, predicate)
         if len(passing.keys):
-            shared = Shared(slices, Panes.whole(passing), technique, emission)
+            shared = Shared(slices.key_values, Panes.whole(passing), technique, emission)
             for query in sorted(some, key=lambda query: (query.query.window.slide, query.query.window.range)):
                 answer = shared.answer(query)
                 if len(answer.windows):
@@ -83,7 +83,7 @@ def sliced_finals(
 class Shared:
     """What queries with the same keys and the same WHERE make together: panes, and the windows over them."""
 
-    slices: Slices
+    key_values: Mapping[Expression, pa.Array]
     passing: Stretch
     technique: str
     emission: Emission = EVERYTHING
@@ -101,11 +101,12 @@ class Shared:
             aggregates = [self._aggregate(query, call, panes, answers) for call in query.calls]
         except DataError as error:
             return Answer(query, None, answers.distinct, str(error))
-        return Answer(query, Assembly(query, self.slices, answers, aggregates).table(), answers.distinct)
+        rows = Assembly(query, self.key_values, answers, aggregates).table()
+        return Answer(query, rows, answers.distinct)
 
-    def panes(self, window: Window) -> Panes:
+    def panes(self, window: Window) -> Measured:
         """The panes of a window's slicing, made from the coarsest there are that are fine enough."""
-        slicing = Window(range=window.fragment or window.slide, slide=window.slide, start=window.start)
+        slicing = slicing_of(window)
         if slicing not in self._panes:
             self._panes[slicing] = Panes.of(self._coarsest_below(slicing), slicing)
         return self._panes[slicing]
@@ -118,7 +119,7 @@ class Shared:
                 best = panes
         return best
 
-    def windows(self, window: Window, panes: Panes, bounds: tuple[int, int]) -> Answers:
+    def windows(self, window: Window, panes: Measured, bounds: tuple[int, int]) -> Answers:
         """The windows that appear."""
         wanted = (window, bounds)
         if wanted not in self._answers:
@@ -126,13 +127,24 @@ class Shared:
             self._answers = {wanted: windows_of(panes, window, bounds)}
         return self._answers[wanted]
 
-    def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Panes, answers: Answers) -> pa.Array:
+    def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Measured, answers: Answers) -> pa.Array:
         predicate = query.predicate_of(call)
         merged = [merge(panes, partial, predicate, answers, self.technique) for partial in call.partials]
         return call.recipe.lower(merged, call.result)
 
 
-def merge(panes: Panes, partial: Partial, predicate: Predicate, answers: Answers, technique: str) -> Answered:
+def slicing_of(window: Window) -> Window:
+    """The panes of a window, written as a window: those with the same panes share them.
+
+    Examples
+    --------
+    >>> slicing_of(Window(range=30, slide=10)), slicing_of(Window(range=35, slide=10))
+    (Window(range=10, slide=10, start=0), Window(range=5, slide=10, start=0))
+    """
+    return Window(range=window.fragment or window.slide, slide=window.slide, start=window.start)
+
+
+def merge(panes: Measured, partial: Partial, predicate: Predicate, answers: Answers, technique: str) -> Answered:
     """One partial over every window."""
     lo, hi = answers.lo, answers.hi
     measured = panes.measure(partial, predicate)
@@ -152,7 +164,7 @@ class Assembly:
     """Answers become the rows of a query: its own columns if they are bare, else what Spark computes them from."""
 
     query: BoundQuery
-    slices: Slices
+    key_values: Mapping[Expression, pa.Array]
     answers: Answers
     aggregates: list[pa.Array]
 
@@ -189,7 +201,7 @@ class Assembly:
         return pa.array(instants, pa.int64()).view(self.query.event_type)
 
     def _key(self, index: int) -> pa.Array:
-        values = self.slices.key_values[self.query.query.keys[index]]
+        values = self.key_values[self.query.query.keys[index]]
         numbers = pa.array(self.answers.keys)
         if pa.types.is_string(values.type) and values.null_count == 0:
             return pa.DictionaryArray.from_arrays(numbers, values)

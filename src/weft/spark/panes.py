@@ -39,6 +39,24 @@ class Stretch(Protocol):
         """One partial over every stretch, as far as the predicate lets rows through."""
 
 
+class Measured(Protocol):
+    """Panes of one slicing, wherever they are kept."""
+
+    @property
+    def keys(self) -> Array:
+        """The number of the key of each pane; never falls."""
+
+    @property
+    def numbers(self) -> Array:
+        """The number of each pane; rises within a key."""
+
+    def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
+        """One partial over every pane."""
+
+    def prefix(self, partial: Partial, predicate: Predicate) -> Columns:
+        """One invertible partial over everything up to each pane."""
+
+
 @dataclass
 class Slices:
     """All slices of a grouping in one bucket, sorted by key and time."""
@@ -268,7 +286,7 @@ class Answers:
         return np.flatnonzero(seen) + least
 
 
-def windows_of(panes: Panes, window: Window, bounds: tuple[int, int] = (LEAST, MOST)) -> Answers:
+def windows_of(panes: Measured, window: Window, bounds: tuple[int, int] = (LEAST, MOST)) -> Answers:
     """Every window that holds at least one pane, for every key, if its number lies between the bounds."""
     step, width = extent(window)
     least, most = bounds

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
@@ -18,6 +19,7 @@ from weft.plan.model import BITS, Plan, Predicate, batched, digest, key_column
 from weft.query.model import Expression
 from weft.slicing.progression import Progression
 from weft.spark.finals import GROUPING
+from weft.spark.unmerged import unmerged
 
 WORD = "__weft_word_"
 """Columns that hold all predicates, a bit each."""
@@ -27,20 +29,32 @@ WANTED = "__weft_wanted_"
 """Columns that tell whether any query of a grouping wants a row."""
 
 
-@contextmanager
-def slices(rows: DataFrame, plan: Plan) -> Iterator[DataFrame]:
+@dataclass(frozen=True, slots=True)
+class Cut:
     """One row a grouping, slice, key and shard, with every partial that some query asks for."""
+
+    frame: DataFrame
+    """A slice may come twice if ``planned`` is there."""
+    planned: DataFrame | None = None
+    """The frame that Spark planned, where only the map part of it is run."""
+
+
+@contextmanager
+def slices(rows: DataFrame, plan: Plan) -> Iterator[Cut]:
+    """The slices of all rows; inside the block they can be read once."""
     prepared = prepare(rows, plan)
     hashed = [number for number, grouping in enumerate(plan.groupings) if grouping.hashed]
     sorted_ = [number for number, grouping in enumerate(plan.groupings) if not grouping.hashed]
     if not (hashed and sorted_):
-        yield _aggregate(prepared, plan, hashed or sorted_)
+        merged, templates = _aggregate(prepared, plan, hashed or sorted_)
+        made = unmerged(merged, templates) if plan.ordered else None
+        yield Cut(merged) if made is None else Cut(made, planned=merged)
         return
     # two aggregations, yet the source is read once
     prepared = prepared.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        parts = [_aggregate(prepared, plan, numbers) for numbers in (hashed, sorted_)]
-        yield parts[0].unionByName(parts[1], allowMissingColumns=True)
+        parts = [_aggregate(prepared, plan, numbers)[0] for numbers in (hashed, sorted_)]
+        yield Cut(parts[0].unionByName(parts[1], allowMissingColumns=True))
     finally:
         prepared.unpersist()
 
@@ -190,8 +204,8 @@ def slice_start(time: str, progressions: Iterable[Progression]) -> str:
     return edges[0] if len(edges) == 1 else f"greatest({', '.join(edges)})"
 
 
-def _aggregate(rows: DataFrame, plan: Plan, numbers: Sequence[int]) -> DataFrame:
-    """One aggregation for several groupings, each a copy of the rows that it wants."""
+def _aggregate(rows: DataFrame, plan: Plan, numbers: Sequence[int]) -> tuple[DataFrame, list[str]]:
+    """One aggregation for several groupings, each a copy of the rows that it wants; and the aggregates as text."""
     columns = layout(plan, numbers)
     copies = f"explode(array({', '.join(map(str, numbers))}))" if len(numbers) > 1 else str(numbers[0])
     copied = rows.selectExpr("*", f"{copies} AS {GROUPING}")
@@ -204,10 +218,10 @@ def _aggregate(rows: DataFrame, plan: Plan, numbers: Sequence[int]) -> DataFrame
     for name, used in columns.keys.items():
         keys[name] = by_grouping({n: key_column(key) for n, key in used.items()}, numbers)
     arguments: dict[str, str] = {}
-    aggregates = [_aggregate_of(slot, arguments, numbers) for slot in columns.slots]
+    aggregates = [_aggregate_of(slot, arguments, numbers) for slot in columns.slots] or ["count(1) AS rows"]
     named = [f"{text} AS {name}" for name, text in (keys | arguments).items()]
     grouped = copied.selectExpr(GROUPING, *named).groupBy(GROUPING, *keys)
-    return grouped.agg(*map(F.expr, aggregates or ["count(1) AS rows"]))
+    return grouped.agg(*map(F.expr, aggregates)), aggregates
 
 
 def by_grouping(columns: dict[int, str], numbers: Sequence[int]) -> str:

@@ -24,6 +24,8 @@ OWN_SIGNATURE = 0.5
 """From so many shards a row on, nearly every row is its own shard, and conditional partials take over."""
 ROW_COST = 0.2
 """What a row costs in one more grouping set, as a share of what a slice costs (measured, docs/decisions/0002)."""
+FEW_FALLS = 0.05
+"""Rows with at most so many steps back in time count as ordered by time."""
 SMALL = 0.3
 """Groupings with at most so many slices a row are small: joined, they may end in one bucket."""
 
@@ -66,7 +68,20 @@ def adapt(plan: Plan, rows: DataFrame) -> Plan:
     sample = look(plan, rows)
     joined = [one for hashed in (True, False) for one in join_small([s for s in sample if s.grouping.hashed is hashed])]
     loads = tuple(float(max(one.pieces, 1)) for one in joined)
-    return replace(plan, groupings=tuple(choose_sharding(one) for one in joined), loads=loads)
+    groupings = tuple(choose_sharding(one) for one in joined)
+    return replace(plan, groupings=groupings, loads=loads, ordered=all(is_ordered(one.starts) for one in joined))
+
+
+def is_ordered(times: Array) -> bool:
+    """Whether times rise, but for a few.
+
+    Examples
+    --------
+    >>> is_ordered(np.array([1, 1, 2, 5])), is_ordered(np.array([5, 1, 2, 1]))
+    (True, False)
+    """
+    falls = np.count_nonzero(np.diff(times) < 0)
+    return bool(falls <= FEW_FALLS * len(times))
 
 
 def look(plan: Plan, rows: DataFrame) -> list[Sampled]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, fields
@@ -18,16 +19,19 @@ from pyspark.sql import functions as F
 
 from weft.algebra.measures import Array
 from weft.plan.model import Plan
-from weft.plan.placing import bucket_text
+from weft.plan.placing import bucket_text, hash_text
 from weft.plan.sheet import sheet
 from weft.spark.files import Folder
 from weft.spark.finals import GROUPING, Answer, finals
 from weft.spark.packing import Packing
+from weft.spark.parts import AT_ONCE, HASH, Parts
 from weft.spark.rows import slices
 
 BUCKET = "__weft_bucket"
 SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    # with any smaller limit Spark adds up the size of the whole batch after every row: a third of the way to Python
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     # the small fast map before the real one pays for few groups only; slices are many
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
     # wide aggregations are compiled too
@@ -104,16 +108,17 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         if query.direct:
             folder.make(query.name)
     folder.make_folder(SHEETS)
-    read = Observation()
+    read = Observation("read")
     observed = rows.observe(
         read, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
     )
-    with slices(observed, plan) as cut, tuned(spark):
-        packing = Packing.of(cut)
-        placed = cut.selectExpr("*", f"{bucket_text(plan, buckets, GROUPING)} AS {BUCKET}")
+    with tuned(spark), slices(observed, plan) as cut:
+        hashed = cut.frame.selectExpr("*", f"{hash_text(plan, GROUPING)} AS {HASH}")
+        packing = Packing.of(hashed)
+        placed = hashed.selectExpr("*", f"{bucket_text(plan, buckets, GROUPING, HASH)} AS {BUCKET}")
         packed = packing.pack(placed.repartitionById(buckets, F.col(BUCKET)).drop(BUCKET))
-        summary = packed.mapInArrow(bucket_task(plan, packing, folder), SUMMARY).toArrow()
-    counted = read.get
+        summary = packed.mapInArrow(bucket_task(plan, packing, folder, AT_ONCE), SUMMARY).toArrow()
+        counted = read.get if cut.planned is None else observed_in(cut.planned, "read")
     totals = Totals(
         rows_read=counted["rows"],
         rows_without_time=counted["rows"] - counted["timed"],
@@ -122,6 +127,12 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         seconds=time.perf_counter() - started,
     )
     return StepResult(gather([query.name for query in plan.queries], summary), totals)
+
+
+def observed_in(frame: DataFrame, name: str) -> dict[str, int]:
+    """What was observed while only a part of Spark's plan ran, of which Spark does not tell by itself."""
+    row = frame._jdf.queryExecution().observedMetrics().apply(name)
+    return {column: row.getLong(at) for at, column in enumerate(row.schema().fieldNames())}
 
 
 @contextmanager
@@ -142,19 +153,21 @@ def tuned(spark: SparkSession) -> Iterator[None]:
 
 
 def bucket_task(
-    plan: Plan, packing: Packing, folder: Folder
+    plan: Plan, packing: Packing, folder: Folder, at_once: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a Spark task does with one bucket's slices."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # batch by batch: each is unpacked while it is in the cache and the next one is on its way
-        received = [packing.unpack(pa.Table.from_batches([batch])) for batch in batches]
-        if not received:
-            return
-        table = pa.concat_tables(received).combine_chunks()
-        with AnswerWriter(plan, folder) as writer:
-            written = [writer.write(answer) for answer in finals(plan, table)]
-        yield summary_batch([Written(None, slices=len(table)), *written])
+        slices, written = 0, []
+        with Parts(at_once) as parts, AnswerWriter(plan, folder) as writer:
+            for batch in batches:
+                # at once: while it is in the cache and the next one is on its way
+                parts.add(packing.unpack(pa.Table.from_batches([batch])))
+            for table in parts.tables():
+                slices += len(table)
+                written += [writer.write(answer) for answer in finals(plan, table)]
+        if slices:
+            yield summary_batch([Written(None, slices=slices), *written])
 
     return run
 
@@ -163,7 +176,8 @@ class AnswerWriter:
     """Writes the answers of one bucket; files are named by the attempt, so that a repeated task harms nothing."""
 
     def __init__(self, plan: Plan, folder: Folder) -> None:
-        self._file = f"part-{uuid.uuid4().hex[:12]}.parquet"
+        self._attempt = uuid.uuid4().hex[:12]
+        self._written: Counter[str] = Counter()
         self._folder = folder
         self._sheet = sheet(plan.queries)
         self._writer: pq.ParquetWriter | None = None
@@ -180,10 +194,12 @@ class AnswerWriter:
         name = answer.query.name
         if answer.table is None:
             return Written(name, failure=answer.failure)
-        file = self._folder.file(name, self._file) if answer.query.direct else f"{SHEETS}/{self._file}"
         if answer.query.direct:
+            file = self._folder.file(name, f"part-{self._attempt}-{self._written[name]}.parquet")
+            self._written[name] += 1
             write_parquet(answer.table, self._folder, file)
         else:
+            file = f"{SHEETS}/part-{self._attempt}.parquet"
             self._add(self._sheet.lay_out(name, answer.table), file)
         return Written(name, file=file, rows=len(answer.table), windows=pack(answer.windows))
 
@@ -257,7 +273,8 @@ def gather(names: Iterable[str], summary: pa.Table) -> dict[str, Outcome]:
         outcome.rows += row["rows"]
         outcome.failure = outcome.failure or row["failure"]
         if row["file"]:
-            outcome.files.append(row["file"])
+            if row["file"] not in outcome.files:
+                outcome.files.append(row["file"])
             packed.setdefault(row["query"], []).append(row["windows"])
     for name, runs in packed.items():
         outcomes[name].windows = count_distinct(runs)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
@@ -12,8 +13,13 @@ from pyspark.sql import functions as F
 from weft.plan.model import Predicate
 from weft.query.model import Window
 from weft.spark.live.planning import LivePlan
+from weft.spark.live.refeed import Refed
 from weft.spark.live.retained import open_since
 from weft.spark.rows import event_micros, predicate_text, quoted, slices
+from weft.spark.unmerged import first_shuffle
+
+READ = "read"
+"""The name of what is counted on the way."""
 
 
 @dataclass(frozen=True)
@@ -29,34 +35,78 @@ class Collected:
     """Rows that no open window wants."""
 
 
-def collect(live: LivePlan, rows: DataFrame, watermark: int | None) -> Collected:
-    """Aggregate the rows to slices, once, in the JVM."""
-    event_time = live.plan.event_time
-    micros = event_micros(rows, event_time)
-    read = Observation()
-    observed = rows.observe(
-        read,
-        F.count(F.lit(1)).alias("rows"),
-        F.count(F.col(quoted(event_time))).alias("timed"),
-        F.max(F.expr(micros)).alias("largest"),
-        F.expr(f"count({late_text(live, micros, watermark)})").alias("late"),
-    )
-    found = None
-    if live.plan.groupings:
-        with slices(observed, live.plan) as cut:
-            found = live.packing.unpack(live.packing.pack(cut).toArrow())
-    else:
-        observed.agg(F.count(F.lit(1))).collect()
-    counted = read.get
-    return Collected(
-        found, counted["rows"], counted["rows"] - counted["timed"], counted["largest"], counted["late"]
-    )
+class Collector:
+    """Brings the slices of one batch after another, under one plan."""
+
+    def __init__(self, live: LivePlan) -> None:
+        self._live = live
+        self._refed: Refed | None = None
+
+    def collect(self, rows: DataFrame, watermark: int | None) -> Collected:
+        """Aggregate the rows to slices, in the JVM."""
+        if self._refed is not None:
+            self._refed.feed(rows)
+            found: pa.Table | None = self._refed.packed.toArrow()
+            counted = observed_in(self._refed.planned)
+        else:
+            found, counted = self._first(rows)
+        return Collected(
+            None if found is None else self._live.packing.unpack(found),
+            counted["rows"],
+            counted["rows"] - counted["timed"],
+            counted["largest"],
+            self._late(rows, counted["smallest"], watermark),
+        )
+
+    def _first(self, rows: DataFrame) -> tuple[pa.Table | None, Mapping[str, Any]]:
+        """The same by a plan of its own, which is kept for the next batches if that is possible."""
+        event_time = self._live.plan.event_time
+        micros = event_micros(rows, event_time)
+        read = Observation(READ)
+        observed = rows.observe(
+            read,
+            F.count(F.lit(1)).alias("rows"),
+            F.count(F.col(quoted(event_time))).alias("timed"),
+            F.max(F.expr(micros)).alias("largest"),
+            F.min(F.expr(micros)).alias("smallest"),
+        )
+        if not self._live.plan.groupings:
+            observed.agg(F.count(F.lit(1))).collect()
+            return None, read.get
+        with slices(observed, self._live.plan) as cut:
+            packed = self._live.packing.pack(cut.frame)
+            found = packed.toArrow()
+            if cut.planned is None:
+                return found, read.get
+            self._refed = Refed.of(first_shuffle(cut.planned).child(), packed, cut.planned)
+            return found, observed_in(cut.planned)
+
+    def _late(self, rows: DataFrame, smallest: int | None, watermark: int | None) -> int:
+        """How many rows no open window wants: they are looked for only where one is later than allowed."""
+        if watermark is None or smallest is None or smallest >= min(watermark, open_for_all(self._live, watermark)):
+            return 0
+        micros = event_micros(rows, self._live.plan.event_time)
+        return rows.where(late_text(self._live, micros, watermark)).count()
 
 
-def late_text(live: LivePlan, micros: str, watermark: int | None) -> str:
-    """An expression that is not NULL for rows that some query's WHERE lets through, but no open window wants."""
-    if watermark is None or not live.plan.queries:
-        return "CAST(NULL AS INT)"
+def observed_in(frame: DataFrame) -> dict[str, Any]:
+    """What was observed while only the map part of Spark's plan ran."""
+    row = frame._jdf.queryExecution().observedMetrics().apply(READ)
+    return {column: row.get(at) for at, column in enumerate(row.schema().fieldNames())}
+
+
+def open_for_all(live: LivePlan, watermark: int) -> int:
+    """From which instant on every row lies in an open window of every query; never before the watermark with gaps."""
+    since = [watermark - 2**62]
+    for query in live.plan.queries:
+        window = query.query.window
+        first = open_since(window, live.record.first.get(query.name), watermark)
+        since.append(watermark if window.range < window.slide or first is None else first)
+    return max(since)
+
+
+def late_text(live: LivePlan, micros: str, watermark: int) -> str:
+    """A condition that holds for rows that some query's WHERE lets through, but no open window wants."""
     windows: dict[Predicate, dict[Window, int | None]] = {}
     for query in live.plan.queries:
         window, first = query.query.window, live.record.first.get(query.name)
@@ -68,8 +118,7 @@ def late_text(live: LivePlan, micros: str, watermark: int | None) -> str:
         passes = "true" if predicate.everything else predicate_text(predicate)
         wanted.append(passes)
         open_.append(f"({passes} AND ({reaching}))")
-    inner = f"{_any(wanted)} AND NOT ({_any(open_)})"
-    return f"CASE WHEN {micros} < {watermark}L THEN CASE WHEN {inner} THEN 1 END END"
+    return f"CASE WHEN {micros} < {watermark}L THEN {_any(wanted)} AND NOT ({_any(open_)}) END"
 
 
 def _any(conditions: Iterable[str]) -> str:

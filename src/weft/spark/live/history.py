@@ -87,8 +87,8 @@ class History:
 
     def forget(self, old: Manifest, kept: list[Manifest]) -> None:
         """Delete what only a batch long past needed."""
-        state = {name for manifest in kept for name in manifest.state}
-        segments.delete(self.checkpoint, [name for name in old.state if name not in state])
+        state = {name for manifest in kept for name, _ in manifest.state}
+        segments.delete(self.checkpoint, [name for name, _ in old.state if name not in state])
         for folder in {file.split("/")[0] for files in old.answers.values() for file in files}:
             self.checkpoint.delete(f"{ANSWERS}/{folder}")
         self.checkpoint.delete(_start(old.batch))
@@ -102,7 +102,7 @@ class History:
 
         Those of the batch after the last are left: an old driver may just be committing them.
         """
-        state = {name for manifest in kept for name in manifest.state}
+        state = {name for manifest in kept for name, _ in manifest.state}
         folders = {file.split("/")[0] for manifest in kept for files in manifest.answers.values() for file in files}
         for place, listed in ((segments.FOLDER, state), (ANSWERS, folders)):
             for name in set(self.checkpoint.names(place)) - listed:

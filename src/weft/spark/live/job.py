@@ -22,13 +22,14 @@ from weft.spark.files import Folder
 from weft.spark.live import segments
 from weft.spark.live.answering import write_answers
 from weft.spark.live.changes import EVERYTHING, Past, changed_plan, next_since
-from weft.spark.live.collect import Collected, collect
+from weft.spark.live.collect import Collected, Collector
 from weft.spark.live.history import ANSWERS, History
 from weft.spark.live.lease import Lease
 from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, bind_all, first_plan, live_plan, without
 from weft.spark.live.records import BatchStart, Counts, Manifest, PlanRecord, Settings
-from weft.spark.live.turn import State, answers, by_grouping, open_rows, reach
+from weft.spark.live.state import Segment, State, by_grouping, conformed, open_rows, reach
+from weft.spark.live.turn import Finals
 from weft.spark.rows import slices
 from weft.spark.sinks.sink import CommittedBatch, QueryAnswers, Sink
 
@@ -44,6 +45,21 @@ class Done:
 
     manifest: Manifest
     state: State
+    finals: Finals
+
+
+class Clock:
+    """How long the parts of a batch took."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def note(self, part: str) -> None:
+        """The time since the last note belongs to ``part``."""
+        now = time.perf_counter()
+        self.parts[part] = self.parts.get(part, 0.0) + now - self._since
+        self._since = now
 
 
 class Job:
@@ -70,11 +86,16 @@ class Job:
         self.outbox = Outbox(history.checkpoint, sinks)
         self.live: LivePlan | None = None
         self.state = State()
+        self.finals: Finals | None = None
         self.kept: list[Manifest] = []
         self._bound: dict[str, tuple[str, Bound]] = {}
         self._catalog_version = -1
         self._seen_version = -1
         self._swept = False
+        self._told = 0
+        """The plan whose queries the sinks have heard of."""
+        self._collecting: tuple[LivePlan, Collector] | None = None
+        self.clock = Clock()
 
     @property
     def last(self) -> Manifest:
@@ -96,17 +117,15 @@ class Job:
                 self.outbox.deliver(self._committed(manifest))
 
     def _load(self) -> None:
+        """The state as the last manifest lists it."""
         manifest = self.last
         self.live = self._plan(manifest.plan)
+        self.finals = None
         self.state = State()
-        for id, table in segments.read(self.history.checkpoint, manifest.state):
-            if id in self.live.groupings:
-                single = State({id: table}).conformed(self.live)
-                self.state.add(self.live, single.tables)
-        if manifest.drained:
-            self.state = State()
-        self.state.evict(self.live, manifest.watermark)
-        self.state.merge(self.live)
+        for file, level in manifest.state:
+            tables = conformed(segments.read(self.history.checkpoint, file), self.live)
+            if tables:
+                self.state.segments.append(Segment(tables, level, file))
 
     def _plan(self, version: int) -> LivePlan:
         """A plan by its version; the present one if it has that."""
@@ -137,8 +156,10 @@ class Job:
             return
         began = time.perf_counter()
         self.lease.check()
+        self.clock = Clock()
         start = self._start(batch, rows, drain=False)
         self._use(start)
+        self.clock.note("start")
         done = self._run(rows, start, began)
         self._commit(done)
 
@@ -171,6 +192,7 @@ class Job:
                 self.kept[-1] = replace(self.last, since=since)
             self.state = self.state.conformed(live)
             self.live = live
+            self.finals = None
 
     def _run(self, rows: DataFrame, start: BatchStart, began: float) -> Done:
         """Compute a batch; queries that a value stops are left out, by name, and all others go on."""
@@ -178,7 +200,7 @@ class Job:
         failed: dict[str, str] = {}
         while True:
             try:
-                return self._finish(collect(self.live, rows, start.watermark), start, began, failed)
+                return self._finish(self._collector().collect(rows, start.watermark), start, began, failed)
             except PySparkException as error:
                 found = self._culprits(rows) if data_error(error) else {}
                 if not found:
@@ -187,6 +209,14 @@ class Job:
             record = without(self.live.record, {*failed})
             self.live = live_plan(self.stream, record, self.live.bound)
             self.state = self.state.conformed(self.live)
+            self.finals = None
+
+    def _collector(self) -> Collector:
+        """The collector of the present plan."""
+        assert self.live is not None
+        if self._collecting is None or self._collecting[0] is not self.live:
+            self._collecting = (self.live, Collector(self.live))
+        return self._collecting[1]
 
     def _culprits(self, rows: DataFrame) -> dict[str, str]:
         live = self.live
@@ -197,7 +227,7 @@ class Job:
             reduced = live_plan(self.stream, without(live.record, others), live.bound)
             try:
                 with slices(rows, reduced.plan) as cut:
-                    cut.write.format("noop").mode("overwrite").save()
+                    cut.frame.write.format("noop").mode("overwrite").save()
             except PySparkException as error:
                 return data_error(error)
             return None
@@ -210,19 +240,19 @@ class Job:
         assert live is not None
         largest = _largest(self.last.largest, collected.largest)
         watermark = _watermark(start.watermark, largest, self.settings.lateness)
-        state = State(dict(self.state.tables), dict(self.state.merged_rows))
         fresh = {} if collected.slices is None else by_grouping(live, collected.slices)
         fresh = {id: open_rows(table, live, id, start.watermark) for id, table in fresh.items()}
-        state.add(live, fresh)
+        # a batch that fails leaves no half-fed cache behind
+        finals, self.finals = self.finals or Finals(live, self.state, start.watermark), None
+        finals.absorb(fresh)
+        self.clock.note("slices")
         emission = live.emission(start.watermark, None if start.drain else watermark)
         attempt = f"{start.batch:010}-{self.lease.epoch}-{uuid4().hex[:12]}"
         folder = Folder(f"{self.history.checkpoint.folder.root}/{ANSWERS}/{attempt}")
-        written = write_answers(self.stream.rows.sparkSession, live, answers(live, state, emission), folder)
-        if start.drain:
-            state, files, size = State(), [], 0
-        else:
-            state.evict(live, watermark)
-            files, size = self._save(live, state, fresh, watermark, attempt)
+        written = write_answers(self.stream.rows.sparkSession, live, finals.answers(emission), folder)
+        self.clock.note("answers")
+        state = State() if start.drain else self._save(self.state.after(live, fresh, watermark), attempt)
+        self.clock.note("state")
         counts = Counts(
             rows=collected.rows,
             without_time=collected.without_time,
@@ -239,29 +269,23 @@ class Job:
             epoch=self.lease.epoch,
             watermark=watermark,
             largest=largest,
-            state=files,
+            state=[(segment.file or "", segment.level) for segment in state.segments],
             since=self._since(live, watermark, largest),
             answers={name: [f"{attempt}/{file}" for file in files] for name, files in written.files.items()},
             failed={**failed, **written.failed},
             counts=counts.__dict__,
             drained=start.drain,
         )
-        return Done(manifest, state)
+        return Done(manifest, state, finals)
 
-    def _save(self, live: LivePlan, state: State, fresh: dict[str, Any], watermark: int | None, attempt: str) -> Any:
-        """The files that hold the state: one more with what is new, or one with everything."""
-        files = list(self.last.state)
-        left = {id: open_rows(table, live, id, watermark) for id, table in fresh.items()}
-        tables = {id: table for id, table in left.items() if len(table)}
-        if len(files) + 1 > segments.MOST_FILES:
-            state.merge(live)
-            files, tables = [], dict(state.tables)
-        if not state.tables:
-            return [], 0
-        if not tables:
-            return files, 0
-        name = f"{attempt}.arrows"
-        return [*files, name], segments.write(self.history.checkpoint, name, tables)
+    def _save(self, state: State, attempt: str) -> State:
+        """Write the segments that are new."""
+        for number, segment in enumerate(state.segments):
+            if segment.file is None:
+                file = f"{attempt}-{number}.arrows"
+                segments.write(self.history.checkpoint, file, segment.tables)
+                state.segments[number] = replace(segment, file=file)
+        return state
 
     def _since(self, live: LivePlan, watermark: int | None, largest: int | None) -> dict[str, dict[str, int]]:
         found = {}
@@ -278,13 +302,15 @@ class Job:
         self.lease.check()
         manifest = done.manifest
         if self.history.commit(manifest):
-            self.state = done.state
+            self.state, self.finals = done.state, done.finals
             self.kept.append(manifest)
         else:
             # the driver before this one committed the batch at the last moment: what it wrote counts
             self.kept.append(self.history.manifest(manifest.batch))
             self._load()
+        self.clock.note("commit")
         self.outbox.deliver(self._committed(self.last))
+        self.clock.note("deliver")
         self._refuse_failed()
         for listener in self.listeners:
             listener(self, self.last)
@@ -296,13 +322,14 @@ class Job:
             self._swept = True
 
     def _committed(self, manifest: Manifest) -> CommittedBatch:
-        """A batch as sinks take it."""
+        """A batch as sinks take it; queries without answers are among them only if sinks have not heard of them."""
         live = self._plan(manifest.plan)
         root = f"{self.history.checkpoint.folder.root}/{ANSWERS}"
+        told, self._told = self._told, manifest.plan
+        names = live.record.queries if told != manifest.plan else manifest.answers
         queries = [
             _query_answers(live.bound[name], [f"{root}/{file}" for file in manifest.answers.get(name, [])])
-            for name in live.record.queries
-            if name in live.bound
+            for name in names
         ]
         return CommittedBatch(manifest.batch, tuple(queries), manifest.watermark, self.settings.run)
 
@@ -344,7 +371,8 @@ class Job:
         if self.live is None or self.last.largest is None:
             sample = rows if rows is not None and not rows.isEmpty() else None
             return first_plan(self.stream, wanted, sample, self.technique)
-        return changed_plan(Past(self.live, self.state.tables, self.last.since, self.last.largest), wanted)
+        tables = self.state.tables(self.live, self.last.watermark)
+        return changed_plan(Past(self.live, tables, self.last.since, self.last.largest), wanted)
 
     def _wanted(self) -> Wanted:
         """What the catalog asks for, as far as it can be run; the rest is refused there."""

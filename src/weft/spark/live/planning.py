@@ -107,8 +107,22 @@ def bind_all(stream: Stream, texts: Mapping[str, str]) -> tuple[dict[str, Bound]
                 f"there is no stream {query.stream}", text=query.text, hint=f"there is {stream.name}", query=name
             )
     good, bad = bind(stream, queries)
-    errors |= {error.query or "": error for error in bad}
-    return {one.query.name: one for one in good}, errors
+    errors |= {error.query or "": error for error in [*bad, *map(_equal_names, good)] if error is not None}
+    return {one.query.name: one for one in good if one.query.name not in errors}, errors
+
+
+def _equal_names(bound: Bound) -> QueryError | None:
+    """What is wrong with a query that names two columns alike: Spark could not read its files."""
+    lowered = [column.lower() for column in bound.query.columns]
+    twice = next((column for column in lowered if lowered.count(column) > 1), None)
+    if twice is None:
+        return None
+    return QueryError(
+        f"two columns are called {twice}, which a file cannot hold",
+        text=bound.query.query.text,
+        hint="give one of them an alias",
+        query=bound.query.name,
+    )
 
 
 def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique: str) -> PlanRecord:
@@ -151,9 +165,10 @@ def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) ->
     if not groupings:
         return LivePlan(record, plan, bound, {}, Packing((), ()))
     with slices(stream.empty, plan) as cut:
-        packing = Packing.of(cut)
-        types = {item.name: to_arrow_type(item.dataType, timezone="UTC") for item in cut.schema}
-    live = LivePlan(record, plan, bound, {}, packing)
+        packing = Packing.of(cut.frame)
+        types = {item.name: to_arrow_type(item.dataType, timezone="UTC") for item in cut.frame.schema}
+    # slices of a micro-batch are few, and are merged with the retained ones anyway: once in every map task will do
+    live = LivePlan(record, replace(plan, ordered=True), bound, {}, packing)
     schemas = {}
     for id, names in live.names.items():
         typed = [pa.field(name, types[slot]) for slot, name in names.items()]

@@ -91,8 +91,8 @@ class Manifest(JsonRecord):
     watermark: int | None
     largest: int | None
     """The largest event time seen."""
-    state: list[str] = field(default_factory=list)
-    """Files of retained slices, oldest first."""
+    state: list[tuple[str, int]] = field(default_factory=list)
+    """Files of retained slices with the levels of their segments, oldest first."""
     since: dict[str, dict[str, int]] = field(default_factory=dict)
     """By grouping and column: from which event time on it is complete; what is not named, is from the beginning."""
     answers: dict[str, list[str]] = field(default_factory=dict)

@@ -8,20 +8,18 @@ may stand there several times, as they came with several micro-batches; they are
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from weft.algebra.encode import encode
 from weft.algebra.lower import DataError
-from weft.algebra.measures import Array, Decoded, flatten
-from weft.algebra.monoids import max_int
-from weft.evaluate.bulk import reduce_segments
+from weft.algebra.measures import Array, flatten
 from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
 from weft.query.model import Window
 from weft.slicing.progression import Progression
 from weft.spark.emission import earliest_open, first_number
+from weft.spark.live.kept_panes import reduce
 from weft.spark.panes import group_starts, number_rows, take
 
 START = "start"
@@ -172,14 +170,6 @@ def merged_partials(grouping: Grouping, table: pa.Table, order: Array, pointers:
         for name, column in zip(names, encode(partial[0].measure, decoded, originals), strict=True):
             found.setdefault(name, column)
     return found
-
-
-def reduce(fine: Decoded, pointers: Array) -> Decoded:
-    """Stretches of rows merged."""
-    valid = fine.valid
-    if valid is not None:
-        (valid,) = reduce_segments(max_int, (valid,), pointers)
-    return replace(fine, values=reduce_segments(fine.monoid, fine.values, pointers), valid=valid)
 
 
 def partial_columns(grouping: Grouping) -> dict[tuple[Partial, Predicate | None], tuple[str, ...]]:

@@ -1,12 +1,8 @@
-"""Files of retained slices: what a batch added, or, now and then, everything there is.
-
-A file is a row of Arrow streams, one a grouping, whose schema names the grouping. State is what all files that the
-manifest lists say together, without what no open window covers any more.
-"""
+"""Files of retained slices, one a segment: a row of Arrow streams, one a grouping, whose schema names the grouping."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
@@ -14,8 +10,6 @@ from weft.spark.live.checkpoint import Checkpoint
 
 FOLDER = "state"
 GROUPING_ID = b"weft.grouping"
-MOST_FILES = 32
-"""From so many files on, they are written as one."""
 
 
 def write(checkpoint: Checkpoint, name: str, tables: Mapping[str, pa.Table]) -> int:
@@ -32,15 +26,16 @@ def write(checkpoint: Checkpoint, name: str, tables: Mapping[str, pa.Table]) -> 
         return int(file.tell())
 
 
-def read(checkpoint: Checkpoint, names: Iterable[str]) -> Iterator[tuple[str, pa.Table]]:
-    """The tables of some files in order, each with the id of its grouping."""
-    for name in names:
-        filesystem, path = checkpoint.folder.open(f"{FOLDER}/{name}")
-        with filesystem.open_input_file(path) as file:
-            size = file.size()
-            while file.tell() < size:
-                table = pa.ipc.open_stream(file).read_all()
-                yield table.schema.metadata[GROUPING_ID].decode(), table
+def read(checkpoint: Checkpoint, name: str) -> dict[str, pa.Table]:
+    """The tables of a file, by the ids of their groupings."""
+    found = {}
+    filesystem, path = checkpoint.folder.open(f"{FOLDER}/{name}")
+    with filesystem.open_input_file(path) as file:
+        size = file.size()
+        while file.tell() < size:
+            table = pa.ipc.open_stream(file).read_all()
+            found[table.schema.metadata[GROUPING_ID].decode()] = table
+    return found
 
 
 def delete(checkpoint: Checkpoint, names: Iterable[str]) -> None:

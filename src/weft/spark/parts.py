@@ -1,0 +1,132 @@
+"""The slices of one bucket in tables that fit into memory: what is too much at once waits on disk, by its keys' hash.
+
+Slices of one key stay together, as a window is made from all slices of its key.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+
+from weft.algebra.measures import Array
+
+HASH = "__weft_hash"
+"""The column that holds the hash by which a slice was placed."""
+AT_ONCE = 2_000_000
+"""So many slices a worker has in memory; with a few dozen columns, half a gigabyte."""
+FINENESS = 4
+"""Parts on disk for each ``AT_ONCE`` slices; small ones are taken together again."""
+
+
+class Parts:
+    """Takes the slices of a bucket as they come and gives them back in as few tables as are small enough.
+
+    Examples
+    --------
+    >>> with Parts(at_once=3) as parts:
+    ...     for keys in ([1, 9, 1], [9, 5, 1]):
+    ...         parts.add(pa.table({HASH: pa.array(keys, pa.int64())}))
+    ...     [sorted(table.column(HASH).to_pylist()) for table in parts.tables()]
+    [[1, 1, 1], [5, 9, 9]]
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._held: list[pa.Table] = []
+        self._rows = 0
+        self._aside: Aside | None = None
+
+    def __enter__(self) -> Parts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._aside is not None:
+            self._aside.remove()
+
+    def add(self, table: pa.Table) -> None:
+        """Take some slices."""
+        self._held.append(table)
+        self._rows += len(table)
+        if self._aside is not None:
+            self._put_aside(self._aside)
+        elif self._rows > self._at_once:
+            self._aside = Aside(_quantiles(self._held, FINENESS * 2), self._at_once)
+            self._put_aside(self._aside)
+
+    def _put_aside(self, aside: Aside) -> None:
+        for table in self._held:
+            aside.add(table)
+        self._held = []
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All slices, each key's in one table; a table is let go of before the next one is made."""
+        if self._aside is not None:
+            yield from self._aside.tables()
+        elif self._held:
+            held, self._held = self._held, []
+            yield joined(held)
+
+
+class Aside:
+    """Slices on disk, a file for each range of hashes."""
+
+    def __init__(self, cuts: Array, at_once: int) -> None:
+        self._cuts = cuts
+        self._at_once = at_once
+        self._folder = tempfile.TemporaryDirectory(prefix="weft-slices-")
+        self._files: dict[int, pa.ipc.RecordBatchFileWriter] = {}
+        self._rows = [0] * (len(cuts) + 1)
+
+    def add(self, table: pa.Table) -> None:
+        """Put slices into the files of their ranges."""
+        ranges = np.searchsorted(self._cuts, np.asarray(table.column(HASH)), side="right")
+        for number in np.unique(ranges):
+            some = table.take(pa.array(np.flatnonzero(ranges == number)))
+            if number not in self._files:
+                self._files[number] = pa.ipc.new_file(self._path(number), table.schema)
+            self._files[number].write_table(some)
+            self._rows[number] += len(some)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """What was put aside: neighbouring ranges together, as long as they are few slices."""
+        for file in self._files.values():
+            file.close()
+        some: list[int] = []
+        for number in sorted(self._files):
+            if some and sum(self._rows[one] for one in (*some, number)) > self._at_once:
+                yield self._read(some)
+                some = []
+            some.append(number)
+        if some:
+            yield self._read(some)
+
+    def _read(self, numbers: list[int]) -> pa.Table:
+        return joined([pa.ipc.open_file(self._path(number)).read_all() for number in numbers])
+
+    def _path(self, number: int) -> str:
+        return str(Path(self._folder.name) / f"{number}.arrow")
+
+    def remove(self) -> None:
+        """Leave nothing on disk."""
+        self._folder.cleanup()
+
+
+def joined(tables: list[pa.Table]) -> pa.Table:
+    """One table with whole columns, made column by column; ``tables`` is emptied, so that memory holds them once."""
+    names, columns = tables[0].column_names, []
+    for name in names:
+        chunks = [chunk for table in tables for chunk in table.column(name).chunks]
+        columns.append(pa.concat_arrays(chunks))
+        tables[:] = [table.drop_columns(name) for table in tables]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _quantiles(tables: list[pa.Table], parts: int) -> Array:
+    """Hashes that cut the slices seen so far into about equal parts."""
+    hashes = np.concatenate([np.asarray(table.column(HASH)) for table in tables])
+    return np.unique(np.quantile(hashes, np.linspace(0, 1, parts + 1)[1:-1], method="higher"))

@@ -1,0 +1,133 @@
+"""Kills of the driver at random moments, and what is left after the last restart.
+
+As a script it runs as many kills as it is told: ``python tests/crash/crashes.py 100``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+HERE = Path(__file__).parent
+SECOND = 1_000_000
+BEGIN = 1_700_000_000 * SECOND
+POINTS = ("state", "answers", "started", "uncommitted", "committed", "delivering", "delivered", "deleting")
+Rows = dict[str, Counter[tuple[Any, ...]]]
+
+
+def write_source(folder: Path, seed: int, files: int = 16) -> None:
+    """Files of rows, disordered within the allowed lateness."""
+    rnd = random.Random(seed)
+    folder.mkdir(parents=True)
+    for number in range(files):
+        count = rnd.randint(50, 400)
+        instants = [BEGIN + number * 12 * SECOND + rnd.randrange(12 * SECOND) for _ in range(count)]
+        instants = [instant - rnd.choice((0, 0, 4 * SECOND)) for instant in instants]
+        columns = {
+            "ts": pa.array(instants, pa.timestamp("us", tz="UTC")),
+            "k": pa.array([rnd.choice("abcde") for _ in instants]),
+            "v": pa.array([rnd.randrange(100) for _ in instants], pa.int64()),
+        }
+        pq.write_table(pa.table(columns), folder / f"{number:04}.parquet")
+
+
+def read_answers(folder: Path) -> Rows:
+    """What a reader of the Parquet sink sees."""
+    found: Rows = {}
+    for query in sorted((folder / "answers").glob("query=*")):
+        rows: Counter[tuple[Any, ...]] = Counter()
+        for file in query.glob("*.parquet"):
+            table = pq.read_table(file, partitioning=None)
+            rows.update(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        found[query.name.removeprefix("query=")] = rows
+    return found
+
+
+@dataclass
+class Crashes:
+    """Runs a driver over a folder, killing it now and then, until it has ended of its own accord."""
+
+    folder: Path
+    rnd: random.Random
+    kills: list[str] = field(default_factory=list)
+
+    def run(self, kills: int) -> Rows:
+        """The answers after ``kills`` kills, or fewer if the stream ended before."""
+        while len(self.kills) < kills and self.life(deadly=True):
+            pass
+        while self.life(deadly=False):
+            pass
+        return read_answers(self.folder)
+
+    def life(self, *, deadly: bool) -> bool:
+        """One life of a driver; whether it was cut short."""
+        point = self.rnd.choice((*POINTS, "any moment", "any moment")) if deadly else None
+        command = [sys.executable, str(HERE / "killed_driver.py"), str(self.folder)]
+        if point in POINTS:
+            command += [str(point), str(self.rnd.randint(1, 3))]
+        with (self.folder / "driver.log").open("ab") as log:
+            driver = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, env={**os.environ}, start_new_session=True
+            )
+            try:
+                assert driver.stdout is not None
+                driver.stdout.readline()
+                if point == "any moment":
+                    self._wait(driver, self.rnd.uniform(0, 8))
+                    driver.kill()
+                code = driver.wait(timeout=300)
+            finally:
+                # the JVM follows its driver; one that outlives it is an orphan that must do no harm
+                driver.stdout.close()
+        if code == -signal.SIGKILL:
+            self.kills.append(str(point))
+            return True
+        assert code == 0, (self.folder / "driver.log").read_text(errors="replace")[-4000:]
+        return False
+
+    @staticmethod
+    def _wait(driver: subprocess.Popen[bytes], seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while driver.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
+
+
+def crash_and_compare(folder: Path, seed: int, kills: int) -> list[str]:
+    """Kill a driver so often, compare its answers with those of a life without death; gives where it was killed."""
+    rnd = random.Random(seed)
+    for name in ("calm", "crashed"):
+        write_source(folder / name / "source", seed)
+    calm = Crashes(folder / "calm", rnd).run(0)
+    crashes = Crashes(folder / "crashed", rnd)
+    crashed = crashes.run(kills)
+    assert calm
+    assert calm.keys() == crashed.keys()
+    for query, rows in calm.items():
+        assert rows, query
+        lost, twice = rows - crashed[query], crashed[query] - rows
+        assert not lost and not twice, f"{query}: {len(lost)} lost, {len(twice)} too many; kills: {crashes.kills}"
+    return crashes.kills
+
+
+if __name__ == "__main__":
+    wanted, seed, all_kills = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0, Counter[str]()
+    while all_kills.total() < wanted:
+        seed += 1
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.monotonic()
+            kills = crash_and_compare(Path(folder), seed, min(12, wanted - all_kills.total()))
+            all_kills.update(kills)
+            print(f"seed {seed}: {len(kills)} kills, nothing lost, nothing twice, {time.monotonic() - began:.0f} s")
+    print(f"{all_kills.total()} kills: " + ", ".join(f"{count} {point}" for point, count in all_kills.items()))
