@@ -26,9 +26,9 @@ from weft.query.sparksql import parse_file
 from weft.spark.bind import Stream
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.planning import bind_all
+from weft.spark.packages import CARRIED, resolve
 from weft.spark.session import local_session
-from weft.spark.sinks.parquet import ParquetSink
-from weft.spark.sinks.sink import Sink
+from weft.spark.sinks.specs import sink_of
 from weft.spark.sources_live import live_rows
 
 LOG = logging.getLogger("weft.stream")
@@ -61,7 +61,8 @@ def run_stream(config: StreamConfig) -> None:
 
 
 def _engine(config: StreamConfig) -> LiveEngine:
-    spark = local_session(master=config.master, memory=config.memory, config=config.spark_options)
+    jars = {"spark.jars": ",".join(map(str, resolve(config.packages, without=CARRIED)))} if config.packages else {}
+    spark = local_session(master=config.master, memory=config.memory, config=jars | config.spark_options)
     source = config.source
     rows = live_rows(
         spark,
@@ -76,15 +77,11 @@ def _engine(config: StreamConfig) -> LiveEngine:
         Stream(source.name, rows, source.event_time),
         config.checkpoint,
         source.lateness,
-        _sinks(config),
+        [sink_of(spec) for spec in config.sink_specs()],
         catalog_url=config.catalog_url,
         technique=config.technique,
         pace=Pace(f"{config.trigger} microseconds" if config.trigger else None, config.available_now, config.drain),
     )
-
-
-def _sinks(config: StreamConfig) -> list[Sink]:
-    return [ParquetSink(config.out)] if config.out else []
 
 
 def _say_changed(found: Differences) -> None:

@@ -73,15 +73,21 @@ class StreamConfig(Section):
         return self
 
     @property
+    def bad_records_folder(self) -> str | None:
+        """Where records go that cannot be read; None if they stop the run."""
+        if self.source.bad_records == "stop":
+            return None
+        return self.source.dead_letter or f"{self.checkpoint}/bad"
+
+    @property
     def catalog_url(self) -> str | None:
         """The catalog's URL, password and all: for connecting, not for showing."""
         return self.catalog.get_secret_value() if self.catalog else None
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """Settings of the Spark session, secrets revealed, with the packages that it loads."""
-        packages = {"spark.jars.packages": ",".join(self.packages)} if self.packages else {}
-        return packages | revealed(self.spark)
+        """Settings of the Spark session, secrets revealed."""
+        return revealed(self.spark)
 
     def sink_specs(self) -> list[str | dict[str, Any]]:
         """What ``sink_of`` makes the sinks from, secrets revealed: the folder ``out`` first."""
