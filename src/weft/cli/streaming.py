@@ -8,11 +8,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
 
 from weft.catalog import Heartbeat, Status, create_catalog
+from weft.catalog.database import CatalogError
 from weft.catalog.seeding import Differences, named_sql
 from weft.cli.logs import configure, fields
 from weft.cli.metrics import served
@@ -110,6 +112,8 @@ def _watch(engine: LiveEngine, config: StreamConfig, stop: threading.Event, tell
                     engine.stop()
                 else:
                     tell(engine.status())
-                    engine.look()
+                    # a catalog that is away for a while is told of by the heartbeat
+                    with suppress(CatalogError):
+                        engine.look()
         finally:
             tell(engine.status())
