@@ -222,7 +222,7 @@ def test_every_kind_of_sink_becomes_what_sinks_are_made_from(tmp_path: Path) -> 
 
 
 def test_bad_records_go_into_the_checkpoint_unless_something_else_is_said(tmp_path: Path) -> None:
-    assert config_of(tmp_path, SMALL).bad_records_folder == str(tmp_path / "state" / "bad")
+    assert config_of(tmp_path, SMALL).bad_records_folder == str(tmp_path / "state" / "dead-letters")
     said = SMALL.replace("event_time: ts", "event_time: ts\n  dead_letter: lost")
     assert config_of(tmp_path, said).bad_records_folder == str(tmp_path / "lost")
     stop = SMALL.replace("event_time: ts", "event_time: ts\n  bad_records: stop")

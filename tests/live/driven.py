@@ -1,4 +1,4 @@
-"""A job fed by hand: micro-batches as plain rows, answers as plain rows. What ``foreachBatch`` does, without the stream."""
+"""A job fed by hand: micro-batches and answers as plain rows. What ``foreachBatch`` does, without the stream."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.history import History
 from weft.spark.live.job import Job
 from weft.spark.live.records import Settings
+from weft.spark.live_sources.source import LiveSource
 from weft.spark.sinks.sink import CommittedBatch
 from weft.spark.step import SETTINGS
 
@@ -40,7 +41,9 @@ class Collecting:
         pass
 
     def deliver(self, batch: CommittedBatch) -> None:
-        rows = {one.query: [row for table in one.tables() for row in plain(table)] for one in batch.answers if one.files}
+        rows = {
+            one.query: [row for table in one.tables() for row in plain(table)] for one in batch.answers if one.files
+        }
         assert self.batches.setdefault(batch.number, rows) == rows, "a batch that is delivered again is the same"
         self.watermarks[batch.number] = batch.watermark
 
@@ -79,7 +82,7 @@ class Driven:
         history = History(Checkpoint(str(folder)))
         settings = history.settings(Settings(uuid4().hex, "s", "ts", lateness))
         stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts")
-        self.job = Job(history, settings, stream, self.catalog, [self.sink])
+        self.job = Job(history, settings, stream, LiveSource(stream.rows), self.catalog, [self.sink])
         self.job.recover()
 
     def add(self, queries: Mapping[str, str]) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from live.driven import SECOND, Row
 from live.naive_stream import NaiveQuery, NaiveStream
-
 from weft.query.model import Window
 
 BEGIN = 1_700_000_000 * SECOND

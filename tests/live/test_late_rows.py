@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from live.driven import SECOND, Driven
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from live.driven import SECOND, Driven
 from live.live_cases import disordered, model, queries_of, sql
 
 CASES = st.tuples(st.integers(0, 2**32), st.integers(0, 40))

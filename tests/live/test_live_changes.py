@@ -109,7 +109,9 @@ def test_a_query_whose_slices_were_retained_is_answered_from_them(spark, tmp_pat
     driven.job.drain()
     first = driven.job.live.record.first
     assert first["short"] < largest, "its keys, partials and edges were all kept"
-    assert first["odd"] == first["other"] == largest + 1, "slices straddle the edges of one, the other's max was not kept"
+    assert first["odd"] == first["other"] == largest + 1, (
+        "slices straddle the edges of one, the other's max was not kept"
+    )
     naive = NaiveStream(LATENESS, {"short": naive_query(short, first["short"])})
     watermark = max(row[0] for rows in batches[:8] for row in rows) - LATENESS
     replay(naive, "short", [row for rows in batches[:8] for row in rows], watermark)

@@ -28,10 +28,11 @@ from weft.query.sparksql import parse_file
 from weft.spark.bind import Stream
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.planning import bind_all
+from weft.spark.live_sources.source import BAD
+from weft.spark.live_sources.specs import live_source
 from weft.spark.packages import CARRIED, resolve
 from weft.spark.session import local_session
 from weft.spark.sinks.specs import sink_of
-from weft.spark.sources_live import live_rows
 
 LOG = logging.getLogger("weft.stream")
 LOOK = 0.25
@@ -66,17 +67,19 @@ def _engine(config: StreamConfig) -> LiveEngine:
     jars = {"spark.jars": ",".join(map(str, resolve(config.packages, without=CARRIED)))} if config.packages else {}
     spark = local_session(master=config.master, memory=config.memory, config=jars | config.spark_options)
     source = config.source
-    rows = live_rows(
+    found = live_source(
         spark,
         source.spec,
         source.event_time,
-        kind=source.format,
+        format=source.format,
         schema=source.schema_,
         options=source.reader_options,
         max_files=source.max_files,
+        dead=config.bad_records_folder,
     )
     return LiveEngine(
-        Stream(source.name, rows, source.event_time),
+        Stream(source.name, found.rows.drop(BAD), source.event_time),
+        found,
         config.checkpoint,
         source.lateness,
         [sink_of(spec) for spec in config.sink_specs()],

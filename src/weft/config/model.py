@@ -77,7 +77,7 @@ class StreamConfig(Section):
         """Where records go that cannot be read; None if they stop the run."""
         if self.source.bad_records == "stop":
             return None
-        return self.source.dead_letter or f"{self.checkpoint}/bad"
+        return self.source.dead_letter or f"{self.checkpoint}/dead-letters"
 
     @property
     def catalog_url(self) -> str | None:

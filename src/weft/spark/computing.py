@@ -94,7 +94,7 @@ class Computation:
             return packing.pack(computed).mapInArrow(task, SUMMARY).toArrow()
 
     def computed(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
-        """The select lists of the queries ``names`` over their rows of the sheet, in columns that they share by type."""
+        """The select lists of the queries ``names`` over their rows of the sheet, in columns shared by type."""
         templates = self._templates(names)
         havings = {at: self._own(query, query.query.having) for at, query in templates.items() if query.query.having}
         if havings:

@@ -24,6 +24,7 @@ from weft.spark.bind import Bound, Stream, bind
 from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
 from weft.spark.live.engine import LiveEngine, Pace
+from weft.spark.live_sources.specs import live_source
 from weft.spark.rows import slices
 from weft.spark.sample import adapt
 from weft.spark.session import local_session
@@ -198,7 +199,14 @@ class Engine:
         (stream,) = self._streams.values()
         pace = Pace(trigger, available_now, drain)
         live = LiveEngine(
-            stream, checkpoint, spark_duration(lateness), sinks, catalog_url=catalog, technique=self.technique, pace=pace
+            stream,
+            live_source(self.spark, stream.rows, stream.event_time),
+            checkpoint,
+            spark_duration(lateness),
+            sinks,
+            catalog_url=catalog,
+            technique=self.technique,
+            pace=pace,
         )
         if self._queries:
             live.catalog.seed([bound.query.query for bound in self._queries.values()])

@@ -1,1 +1,1 @@
-"""The live engine: the step of the batch run on a stream, with state, an atomic commit a batch, and queries that change."""
+"""The live engine: the batch run's step on a stream, with state, one atomic commit a batch, and queries that change."""

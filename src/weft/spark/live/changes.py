@@ -118,7 +118,9 @@ def kept_names(grouping: Grouping) -> set[str]:
     return set().union(*(needed_names(grouping.conditional, query) for query in grouping.queries))
 
 
-def next_since(since: Since, before: LivePlan | None, after: LivePlan, largest: int | None) -> dict[str, dict[str, int]]:
+def next_since(
+    since: Since, before: LivePlan | None, after: LivePlan, largest: int | None
+) -> dict[str, dict[str, int]]:
     """From when on columns are complete under a new plan: those that are new, from what was never seen."""
     found: dict[str, dict[str, int]] = {}
     for id, grouping in after.groupings.items():

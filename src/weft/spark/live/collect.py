@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from weft.plan.model import Predicate
 from weft.query.model import Window
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.refeed import Refed
+from weft.spark.live.refeed import Refed, scanned
 from weft.spark.live.retained import open_since
-from weft.spark.rows import event_micros, predicate_text, quoted, slices
+from weft.spark.rows import event_micros, predicate_text, slices
 from weft.spark.unmerged import first_shuffle
 
 READ = "read"
@@ -33,13 +33,23 @@ class Collected:
     """The largest event time."""
     late: int
     """Rows that no open window wants."""
+    bad: int = 0
+    """Records that could not be read."""
 
 
 class Collector:
-    """Brings the slices of one batch after another, under one plan."""
+    """Brings the slices of one batch after another, under one plan.
 
-    def __init__(self, live: LivePlan) -> None:
+    Parameters
+    ----------
+    mark
+        The column that is not NULL in rows that could not be read, if there is one.
+    """
+
+    def __init__(self, live: LivePlan, mark: str | None = None) -> None:
         self._live = live
+        self._good = "true" if mark is None else f"{mark} IS NULL"
+        self._marks = [] if mark is None else [mark]
         self._refed: Refed | None = None
 
     def collect(self, rows: DataFrame, watermark: int | None) -> Collected:
@@ -56,20 +66,23 @@ class Collector:
             counted["rows"] - counted["timed"],
             counted["largest"],
             self._late(rows, counted["smallest"], watermark),
+            counted["bad"],
         )
 
     def _first(self, rows: DataFrame) -> tuple[pa.Table | None, Mapping[str, Any]]:
         """The same by a plan of its own, which is kept for the next batches if that is possible."""
         event_time = self._live.plan.event_time
-        micros = event_micros(rows, event_time)
+        instant = f"CASE WHEN {self._good} THEN {event_micros(rows, event_time)} END"
         read = Observation(READ)
-        observed = rows.observe(
+        observed = scanned(rows).observe(
             read,
-            F.count(F.lit(1)).alias("rows"),
-            F.count(F.col(quoted(event_time))).alias("timed"),
-            F.max(F.expr(micros)).alias("largest"),
-            F.min(F.expr(micros)).alias("smallest"),
+            F.expr(f"count_if({self._good})").alias("rows"),
+            F.expr(f"count_if(NOT ({self._good}))").alias("bad"),
+            F.expr(f"count({instant})").alias("timed"),
+            F.expr(f"max({instant})").alias("largest"),
+            F.expr(f"min({instant})").alias("smallest"),
         )
+        observed = observed.where(self._good).drop(*self._marks) if self._marks else observed
         if not self._live.plan.groupings:
             observed.agg(F.count(F.lit(1))).collect()
             return None, read.get
@@ -86,7 +99,7 @@ class Collector:
         if watermark is None or smallest is None or smallest >= min(watermark, open_for_all(self._live, watermark)):
             return 0
         micros = event_micros(rows, self._live.plan.event_time)
-        return rows.where(late_text(self._live, micros, watermark)).count()
+        return rows.where(self._good).where(late_text(self._live, micros, watermark)).count()
 
 
 def observed_in(frame: DataFrame) -> dict[str, Any]:

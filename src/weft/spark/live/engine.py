@@ -24,6 +24,7 @@ from weft.spark.live.job import Job
 from weft.spark.live.planning import bind_all
 from weft.spark.live.progress import Progress
 from weft.spark.live.records import Settings
+from weft.spark.live_sources.source import LiveSource
 from weft.spark.sinks.sink import Sink
 from weft.spark.step import SETTINGS as STEP_SETTINGS
 
@@ -50,25 +51,27 @@ class LiveEngine:
     def __init__(
         self,
         stream: Stream,
+        source: LiveSource,
         checkpoint: str,
         lateness: int,
         sinks: Sequence[Sink],
         *,
         catalog_url: str | None = None,
         technique: str = "auto",
-        pace: Pace = Pace(),
+        pace: Pace | None = None,
     ) -> None:
-        if not stream.rows.isStreaming:
+        if not source.rows.isStreaming:
             raise WeftError(f"stream {stream.name} is not a streaming DataFrame: use spark.readStream, or .run()")
         self.stream = stream
-        self.pace = pace
+        self.source = source
+        self.pace = pace or Pace()
         self.checkpoint = Checkpoint(checkpoint)
         self.catalog: Catalog = create_catalog(checkpoint, catalog_url)
         history = History(self.checkpoint)
         settings = history.settings(Settings(uuid4().hex, stream.name, stream.event_time, lateness))
         self.progress = Progress()
         self.job = Job(
-            history, settings, stream, self.catalog, sinks, technique=technique, listeners=[self.progress.note]
+            history, settings, stream, source, self.catalog, sinks, technique=technique, listeners=[self.progress.note]
         )
         self._turn = threading.Lock()
         self._stopped = False
@@ -84,7 +87,7 @@ class LiveEngine:
         self.job.recover()
         if self.job.last.drained:
             return self
-        writer = self.stream.rows.writeStream.queryName(f"weft-{uuid4().hex[:8]}").foreachBatch(self._batch)
+        writer = self.source.rows.writeStream.queryName(f"weft-{uuid4().hex[:8]}").foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self.checkpoint.spark)
         if self.pace.available_now:
             writer = writer.trigger(availableNow=True)
@@ -220,5 +223,3 @@ class LiveEngine:
         if self.is_drained:
             return "drained"
         return "running" if self.is_active else "stopped"
-
-

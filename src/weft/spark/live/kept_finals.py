@@ -6,7 +6,7 @@ changes. The answers themselves are made by the same functions as those of a bat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,8 +17,8 @@ from weft.plan.model import BoundQuery, Grouping, Predicate, key_column
 from weft.query.model import Expression, Window
 from weft.spark.emission import Emission
 from weft.spark.finals import Answer, Shared, slicing_of
-from weft.spark.live.key_numbers import KeyNumbers
 from weft.spark.live.kept_panes import KeptPanes, Originals
+from weft.spark.live.key_numbers import KeyNumbers
 from weft.spark.panes import Measured, Panes, Passing, Slices, extent
 
 LAG = 4

@@ -1,4 +1,4 @@
-"""Panes that are kept from batch to batch: a cache over retained slices, of what the open windows of one slicing need."""
+"""Panes that are kept from batch to batch: a cache of what the open windows of one slicing need."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class KeptPanes:
         self, asked: Asked, measured: Decoded, originals: Originals, order: Array, pointers: Array
     ) -> None:
         measure = asked[0].measure
-        columns = encode(measure, measured, originals(*asked))
+        columns = encode(measure, measured, originals.of(*asked))
         if asked in self._texts:
             columns = [pa.concat_arrays(pair) for pair in zip(self._texts[asked], columns, strict=True)]
         merged = reduce(take(measure.decode(columns), order), pointers)
@@ -86,7 +86,8 @@ class Originals:
         self._table = table
         self._conditional = conditional
 
-    def __call__(self, partial: Partial, predicate: Predicate) -> Sequence[pa.Array]:
+    def of(self, partial: Partial, predicate: Predicate) -> Sequence[pa.Array]:
+        """Those of one partial."""
         condition = predicate if self._conditional and not predicate.everything else None
         return [flatten(self._table.column(name)) for name in partial.columns(condition)]
 
@@ -111,9 +112,9 @@ def join(partial: Partial, old: Decoded, new: Decoded) -> Decoded:
         sides = [np.ones(len(one.values[0]), np.int64) if one.valid is None else one.valid for one in (old, new)]
         valid = np.concatenate(sides)
     joined = replace(new, values=values, valid=valid)
-    if joined.monoid is add_int and partial.measure.monoid is add_wide:
-        if float(np.abs(values[0].astype(np.float64)).sum()) >= NARROW:
-            return widened(joined)
+    narrowed = joined.monoid is add_int and partial.measure.monoid is add_wide
+    if narrowed and float(np.abs(values[0].astype(np.float64)).sum()) >= NARROW:
+        return widened(joined)
     return joined
 
 
@@ -127,7 +128,7 @@ def widened(decoded: Decoded) -> Decoded:
 
 @njit(cache=True, nogil=True)
 def merge_order(keys: Array, numbers: Array, new_keys: Array, new_numbers: Array, least: int) -> Array:
-    """How rows of two sorted lists follow each other, without those numbered below ``least``; of equals the older first.
+    """How rows of two sorted lists follow each other, without those below ``least``; of equals the older first.
 
     Examples
     --------

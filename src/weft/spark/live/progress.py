@@ -23,7 +23,7 @@ class Progress:
         self._job = uuid4().hex[:12]
         self._started = time.time()
         self._batches = 0
-        self._sums = dict.fromkeys(("rows", "late", "without_time", "answers"), 0)
+        self._sums = dict.fromkeys(("rows", "late", "bad", "without_time", "answers"), 0)
         self._last: dict[str, Any] = {}
         self._errors: deque[Trouble] = deque(maxlen=10)
 
@@ -55,7 +55,7 @@ class Progress:
             watermark=watermark,
             lag_seconds=None if watermark is None else time.time() - watermark / 1e6,
             late_rows=self._sums["late"],
-            bad_rows=0,
+            bad_rows=self._sums["bad"],
             rows_without_time=self._sums["without_time"],
             answers=self._sums["answers"],
             answers_per_second=self._last.get("answers", 0) / seconds if seconds else 0.0,

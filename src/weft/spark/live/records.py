@@ -74,6 +74,8 @@ class Counts(JsonRecord):
     without_time: int = 0
     late: int = 0
     """Rows that no window wants any more."""
+    bad: int = 0
+    """Records that could not be read."""
     slices: int = 0
     answers: int = 0
     state_rows: int = 0

@@ -12,9 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 SCAN = "RDDScanExec"
 RDD = "org.apache.spark.rdd.RDD"
+
+
+def scanned(rows: DataFrame) -> DataFrame:
+    """The same rows from a plan that does nothing but scan them, so that other rows can be put in their place."""
+    spark = rows.sparkSession
+    made = spark._jsparkSession.internalCreateDataFrame(rows._jdf.queryExecution().toRdd(), rows._jdf.schema(), False)
+    return ClassicDataFrame(made, spark)
 
 
 @dataclass(frozen=True)

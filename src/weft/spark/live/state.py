@@ -91,9 +91,7 @@ def merged_tables(segments: Sequence[Segment], live: LivePlan, watermark: int | 
 def conformed(tables: Tables, live: LivePlan) -> dict[str, pa.Table]:
     """Tables of an earlier plan under this one."""
     return {
-        id: conform(table, live.groupings[id], live.schemas[id])
-        for id, table in tables.items()
-        if id in live.groupings
+        id: conform(table, live.groupings[id], live.schemas[id]) for id, table in tables.items() if id in live.groupings
     }
 
 

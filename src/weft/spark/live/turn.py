@@ -17,6 +17,9 @@ from weft.spark.live.planning import LivePlan
 from weft.spark.live.retained import START
 from weft.spark.live.state import State, Tables
 
+SWOLLEN = 4
+FEW_KEYS = 10_000
+
 
 class Finals:
     """The finals of a plan over its state: caches that are as new as the last batch they took in."""
@@ -25,6 +28,7 @@ class Finals:
         self.live = live
         self._parts = {id: GroupingFinals(one, live.plan.technique) for id, one in live.groupings.items()}
         self.absorb(state.tables(live, watermark))
+        self._at_first = self.keys
 
     def absorb(self, tables: Tables) -> None:
         """Take slices in."""
@@ -40,6 +44,11 @@ class Finals:
     def keys(self) -> int:
         """How many keys they hold a number for, whether or not anything is retained of them."""
         return sum(part.keys for part in self._parts.values())
+
+    @property
+    def is_swollen(self) -> bool:
+        """Whether so many keys have come since that it is time to begin again, with those that are left."""
+        return self.keys > SWOLLEN * max(self._at_first, FEW_KEYS)
 
 
 def _named(table: pa.Table, slice_column: str) -> pa.Table:

@@ -1,0 +1,179 @@
+"""The same events as a stream in random micro-batches, with disorder within the allowed lateness.
+
+As a script it makes as many runs as it is told and prints the counts::
+
+    python tests/live/equal_streams.py batch 500
+    python tests/live/equal_streams.py append 50
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow.parquet as pq
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from live.driven import SECOND, table
+from live.live_cases import disordered, queries_of, sql
+from oracle import compare, generate
+from oracle.compare import Rows
+from oracle.data import Stream as Events
+from oracle.generate import Workload
+from weft.catalog import create_catalog
+from weft.spark.answers import with_schema
+from weft.spark.bind import Stream
+from weft.spark.engine import Engine
+from weft.spark.live.checkpoint import Checkpoint
+from weft.spark.live.history import History
+from weft.spark.live.job import Job
+from weft.spark.live.records import Settings
+from weft.spark.live.refeed import scanned
+from weft.spark.live_sources.source import LiveSource
+from weft.spark.sinks.parquet import ParquetSink
+from weft.spark.step import SETTINGS
+
+
+def against_batch(spark: Any, session: Any, workload: Workload, splits: int, folder: Path) -> tuple[int, int]:
+    """Stream a workload in several random ways; each time the rows are those of Spark's batch run. Gives the counts."""
+    expected = compare.spark_rows(session, workload.stream, workload.queries)
+    rows = 0
+    for split in range(splits):
+        rnd = random.Random(f"{workload.shape.seed} {split}")
+        found = streamed(spark, workload, rnd, folder / f"{workload.shape.seed}-{split}")
+        for query, theirs, ours in zip(workload.queries, expected, found, strict=True):
+            outcome = compare.compare(query, ours, theirs)
+            assert outcome.difference is None, (
+                f"split {split} of {workload.shape}\n{query.statement}\n{outcome.difference}"
+            )
+            rows += outcome.rows
+    return splits, rows
+
+
+def streamed(spark: Any, workload: Workload, rnd: random.Random, folder: Path) -> list[Rows]:
+    """The answers of all queries to the workload's events in random micro-batches."""
+    session = spark.newSession()
+    for key, value in SETTINGS.items():
+        session.conf.set(key, value)
+    events = workload.stream
+    lateness = rnd.choice((0, workload.shape.span // 100, workload.shape.span // 3))
+    catalog = create_catalog(str(folder / "checkpoint"))
+    catalog.add("\n".join(query.statement for query in workload.queries))
+    history = History(Checkpoint(str(folder / "checkpoint")))
+    stream = Stream(events.name, events.keeping([]).frame(session), events.event_time)
+    settings = history.settings(Settings(uuid4().hex, events.name, events.event_time, lateness))
+    sink = ParquetSink(str(folder / "answers"), every=0.0)
+    job = Job(history, settings, stream, LiveSource(stream.rows), catalog, [sink])
+    job.recover()
+    for number, rows in enumerate(micro_batches(events, lateness, rnd)):
+        job.process(scanned(events.keeping(rows).frame(session)), number)
+        if rnd.random() < 0.2:
+            sink.close()
+            job = Job(history, settings, stream, LiveSource(stream.rows), catalog, [sink])
+            job.recover()
+    job.drain()
+    sink.close()
+    return compare.collected(answers(session, job, folder, query.name) for query in workload.queries)
+
+
+def answers(session: Any, job: Job, folder: Path, name: str) -> Any:
+    """A query's rows as a reader of the sink sees them."""
+    assert job.live is not None
+    schema = job.live.bound[name].schema
+    place = folder / "answers" / f"query={name}"
+    if not list(place.glob("*.parquet")):
+        return session.createDataFrame([], schema)
+    return with_schema(session.read.schema(schema).parquet(str(place)), schema)
+
+
+def micro_batches(events: Events, lateness: int, rnd: random.Random) -> list[list[int]]:
+    """Numbers of rows, batch by batch: none is further behind the newest than ``lateness``."""
+    times = events.values[events.event_time]
+    known = [number for number, time in enumerate(times) if time is not None]
+    order = sorted(known, key=lambda number: times[number] + rnd.randrange(lateness + 1))
+    for number in set(range(events.rows)) - set(known):
+        order.insert(rnd.randrange(len(order) + 1), number)
+    cuts = sorted(rnd.randrange(len(order) + 1) for _ in range(rnd.randint(1, 5)))
+    return [order[low:high] for low, high in zip([0, *cuts], [*cuts, len(order)], strict=True)]
+
+
+def against_append(spark: Any, seed: int, folder: Path) -> int:
+    """Stream the same files through Spark's own append query and through Weft; gives how many queries agree."""
+    lateness = random.Random(seed).choice((0, 5, 20, 60)) * SECOND
+    cases = {name: case for name, case in queries_of(seed, 3).items() if case.window.range >= case.window.slide}
+    source = folder / "source"
+    source.mkdir(parents=True)
+    for number, rows in enumerate(disordered(seed, lateness + 1, most_batches=5)):
+        pq.write_table(table(rows), source / f"{number:04}.parquet")
+    stream = spark.readStream.schema("ts TIMESTAMP, k STRING, v BIGINT, x DOUBLE").option("maxFilesPerTrigger", 1)
+    files = stream.parquet(str(source))
+    watermarked = files.withWatermark("ts", f"{lateness // SECOND} seconds")
+    watermarked.createOrReplaceTempView("s")
+    theirs = {name: append(spark.sql(sql(case)), folder / f"spark-{name}") for name, case in cases.items()}
+    if not cases:
+        return 0
+    engine = Engine(spark).stream("s", files, event_time="ts")
+    engine.sql("".join(f"-- name: {name}\n{sql(case)};\n" for name, case in cases.items()))
+    live = engine.start(
+        str(folder / "checkpoint"),
+        lateness=f"{lateness} microseconds",
+        sinks=[ParquetSink(str(folder / "answers"))],
+        available_now=True,
+    )
+    live.await_termination()
+    for name, case in cases.items():
+        assert counted(folder / "answers" / f"query={name}") == theirs[name], f"seed {seed}: {sql(case)}"
+    return len(cases)
+
+
+def append(frame: Any, folder: Path) -> Counter[tuple[Any, ...]]:
+    """The rows that Spark's append mode writes."""
+    writer = frame.writeStream.outputMode("append").format("parquet").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", f"{folder}.checkpoint").start(str(folder))
+    query.awaitTermination()
+    return counted(folder)
+
+
+def counted(folder: Path) -> Counter[tuple[Any, ...]]:
+    """The rows of all Parquet files of a folder."""
+    rows: Counter[tuple[Any, ...]] = Counter()
+    for file in folder.glob("*.parquet"):
+        found = pq.read_table(file, partitioning=None)
+        rows.update(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    return rows
+
+
+def main(kind: str, runs: int, seconds: float, seed: int) -> None:
+    """Many runs, within some time; prints how many there were."""
+    from oracle.hunt import session as quiet_session
+
+    spark = quiet_session("local[2]")
+    spark.sparkContext.setLogLevel("OFF")
+    oracle = compare.oracle_session(spark)
+    done = compared = 0
+    until = time.monotonic() + seconds
+    while done < runs and time.monotonic() < until:
+        seed += 1
+        with tempfile.TemporaryDirectory() as folder:
+            if kind == "batch":
+                workload = generate.workload(generate.shape(seed, 6))
+                made, rows = against_batch(spark, oracle, workload, 5, Path(folder))
+                done, compared = done + made, compared + rows
+            else:
+                done, compared = done + 1, compared + against_append(spark, seed, Path(folder))
+    what = "rows" if kind == "batch" else "queries"
+    print(f"{done} runs against {kind}, up to seed {seed}: equal, {compared} {what}")
+
+
+if __name__ == "__main__":
+    main(
+        sys.argv[1], int(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 1e9, int((sys.argv + ["0"] * 3)[4])
+    )
