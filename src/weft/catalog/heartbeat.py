@@ -29,6 +29,11 @@ class Heartbeat:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="weft-heartbeat", daemon=True)
 
+    @property
+    def status(self) -> Status:
+        """What was said last."""
+        return self._status
+
     def say(self, status: Status) -> None:
         """Take the place of what was said before."""
         self._status = status

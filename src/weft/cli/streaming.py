@@ -7,8 +7,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -58,7 +58,8 @@ def run_stream(config: StreamConfig) -> None:
                 LOG.warning("there are no queries to answer: add some with weft add")
             with stopping(threading.Event(), LOG.info) as stop:
                 engine.start()
-                _watch(engine, config, stop, lambda status: (heartbeat.say(status), report(status)))
+                with _measured(config, heartbeat):
+                    _watch(engine, stop, lambda status: (heartbeat.say(status), report(status)))
     if engine.is_drained:
         LOG.info("drained: all windows are closed; new rows need a new checkpoint")
 
@@ -103,20 +104,28 @@ def _bound(engine: LiveEngine, text: str) -> list[Query]:
     return queries
 
 
-def _watch(engine: LiveEngine, config: StreamConfig, stop: threading.Event, tell: Callable[[Status], object]) -> None:
-    """Tell how the stream is, until it ends."""
-    with served(engine.status, config.metrics_port, config.metrics_address) as port:
+@contextmanager
+def _measured(config: StreamConfig, heartbeat: Heartbeat) -> Iterator[None]:
+    """Serve metrics, if they were asked for."""
+    with served(lambda: heartbeat.status, config.metrics_port, config.metrics_address) as port:
         if port is not None:
             LOG.info("metrics are served", extra=fields(metrics_address=config.metrics_address, metrics_port=port))
-        try:
-            while not engine.await_termination(LOOK):
-                if stop.is_set():
-                    tell({**engine.status(), "state": "stopping"})
-                    engine.stop()
-                else:
-                    tell(engine.status())
-                    # a catalog that is away for a while is told of by the heartbeat
-                    with suppress(CatalogError):
-                        engine.look()
-        finally:
-            tell(engine.status())
+        yield
+
+
+def _watch(engine: LiveEngine, stop: threading.Event, tell: Callable[[Status], object]) -> None:
+    """Tell how the stream is, until it ends."""
+    paused = 0
+    try:
+        while not engine.await_termination(LOOK):
+            if stop.is_set():
+                tell({**engine.status(), "state": "stopping"})
+                engine.stop()
+                continue
+            tell({**engine.status(), "paused": paused})
+            # a catalog that is away for a while is told of by the heartbeat
+            with suppress(CatalogError):
+                engine.look()
+                paused = len(engine.catalog.entries("paused"))
+    finally:
+        tell({**engine.status(), "paused": paused})
