@@ -263,6 +263,20 @@ def test_a_heartbeat_goes_on_while_a_batch_takes_long_and_tells_the_end(catalog:
     assert ended is not None and (ended["state"], ended["batch"]) == ("stopped", 3)
 
 
+def test_a_catalog_that_is_away_for_a_while_does_not_stop_the_job(tmp_path: Path) -> None:
+    folder, away = tmp_path / "here", tmp_path / "away"
+    folder.mkdir()
+    with Catalog.open(f"sqlite:///{folder}/catalog.db") as catalog:
+        with Heartbeat(catalog, {"state": "running", "batch": 1}, every=0.01) as heart:
+            catalog.close()
+            folder.rename(away)
+            time.sleep(0.1)
+            heart.say({"state": "running", "batch": 2})
+            away.rename(folder)
+        ended = catalog.status()
+    assert ended is not None and ended["batch"] == 2
+
+
 @pytest.mark.parametrize(("said", "error", "state"), [("running", ValueError, "failed"), ("drained", None, "drained")])
 def test_the_last_heartbeat_tells_how_it_ended(
     catalog: Catalog, said: str, error: type[Exception] | None, state: str

@@ -221,9 +221,17 @@ def test_every_kind_of_sink_becomes_what_sinks_are_made_from(tmp_path: Path) -> 
     ]
 
 
-def test_packages_become_a_setting_of_spark(tmp_path: Path) -> None:
-    config = config_of(tmp_path, SMALL + "packages: [a:b:1, c:d:2]\nspark: {spark.executor.cores: 2}")
-    assert config.spark_options == {"spark.jars.packages": "a:b:1,c:d:2", "spark.executor.cores": "2"}
+def test_bad_records_go_into_the_checkpoint_unless_something_else_is_said(tmp_path: Path) -> None:
+    assert config_of(tmp_path, SMALL).bad_records_folder == str(tmp_path / "state" / "dead-letters")
+    said = SMALL.replace("event_time: ts", "event_time: ts\n  dead_letter: lost")
+    assert config_of(tmp_path, said).bad_records_folder == str(tmp_path / "lost")
+    stop = SMALL.replace("event_time: ts", "event_time: ts\n  bad_records: stop")
+    assert config_of(tmp_path, stop).bad_records_folder is None
+
+
+def test_one_package_or_several_can_be_named(tmp_path: Path) -> None:
+    assert config_of(tmp_path, SMALL + "packages: a:b:1").packages == ("a:b:1",)
+    assert config_of(tmp_path, SMALL + "packages: [a:b:1, c:d:2]").packages == ("a:b:1", "c:d:2")
 
 
 def test_the_template_is_right_as_it_is_and_with_every_comment_taken_away(tmp_path: Path) -> None:

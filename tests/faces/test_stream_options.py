@@ -71,7 +71,7 @@ def test_every_setting_has_an_option(weft: Weft, told: list[StreamConfig]) -> No
     assert (config.metrics_port, config.metrics_address) == (9464, "0.0.0.0")
     assert (config.log_level, config.log_format, config.technique) == ("debug", "json", "panes")
     assert (config.master, config.memory) == ("local[1]", "1g")
-    assert config.spark_options == {"spark.jars.packages": "a:b:1,c:d:2", "spark.x": "a=b"}
+    assert (config.packages, config.spark_options) == (("a:b:1", "c:d:2"), {"spark.x": "a=b"})
 
 
 def test_options_win_over_the_file(weft: Weft, told: list[StreamConfig], tmp_path: Path) -> None:

@@ -25,8 +25,14 @@ class Heartbeat:
         self._catalog = catalog
         self._status = status
         self._every = every
+        self._unheard = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="weft-heartbeat", daemon=True)
+
+    @property
+    def status(self) -> Status:
+        """What was said last."""
+        return self._status
 
     def say(self, status: Status) -> None:
         """Take the place of what was said before."""
@@ -55,5 +61,8 @@ class Heartbeat:
     def _put(self) -> None:
         try:
             self._catalog.put_status(self._status)
+            self._unheard = False
         except WeftError as error:
-            LOG.warning("%s", error)
+            if not self._unheard:
+                LOG.warning("%s; the job goes on, and tries again every %g s", error, self._every)
+            self._unheard = True

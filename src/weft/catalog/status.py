@@ -51,8 +51,6 @@ class Status(TypedDict, total=False):
     trees: int
     queries: int
     paused: int
-    catalog_version: int
-    """The version of the catalog that the job has acted upon."""
     sinks: dict[str, int]
     """Up to which batch each sink has delivered."""
     errors: list[Trouble]

@@ -31,7 +31,6 @@ _GAUGES = {
     "trees": "Trees of the plan.",
     "queries": "Queries that are answered.",
     "paused": "Queries that are paused.",
-    "catalog_version": "The catalog's version that the job acts upon.",
     "heartbeat": "When the job last said something, in seconds since the epoch.",
 }
 _STATES = ("starting", "running", "stopping", "stopped", "drained", "failed")

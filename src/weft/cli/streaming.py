@@ -7,12 +7,14 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
 
 from weft.catalog import Heartbeat, Status, create_catalog
+from weft.catalog.database import CatalogError
 from weft.catalog.seeding import Differences, named_sql
 from weft.cli.logs import configure, fields
 from weft.cli.metrics import served
@@ -28,8 +30,8 @@ from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.planning import bind_all
 from weft.spark.live_sources.source import BAD
 from weft.spark.live_sources.specs import live_source
+from weft.spark.packages import CARRIED, resolve
 from weft.spark.session import local_session
-from weft.spark.sinks.sink import Sink
 from weft.spark.sinks.specs import sink_of
 
 LOG = logging.getLogger("weft.stream")
@@ -56,15 +58,16 @@ def run_stream(config: StreamConfig) -> None:
                 LOG.warning("there are no queries to answer: add some with weft add")
             with stopping(threading.Event(), LOG.info) as stop:
                 engine.start()
-                _watch(engine, config, stop, lambda status: (heartbeat.say(status), report(status)))
+                with _measured(config, heartbeat):
+                    _watch(engine, stop, lambda status: (heartbeat.say(status), report(status)))
     if engine.is_drained:
         LOG.info("drained: all windows are closed; new rows need a new checkpoint")
 
 
 def _engine(config: StreamConfig) -> LiveEngine:
-    spark = local_session(master=config.master, memory=config.memory, config=config.spark_options)
+    jars = {"spark.jars": ",".join(map(str, resolve(config.packages, without=CARRIED)))} if config.packages else {}
+    spark = local_session(master=config.master, memory=config.memory, config=jars | config.spark_options)
     source = config.source
-    dead = source.dead_letter or f"{config.checkpoint}/dead-letters"
     found = live_source(
         spark,
         source.spec,
@@ -73,23 +76,18 @@ def _engine(config: StreamConfig) -> LiveEngine:
         schema=source.schema_,
         options=source.reader_options,
         max_files=source.max_files,
-        dead=dead if source.bad_records == "dead-letter" else None,
+        dead=config.bad_records_folder,
     )
     return LiveEngine(
         Stream(source.name, found.rows.drop(BAD), source.event_time),
         found,
         config.checkpoint,
         source.lateness,
-        _sinks(config),
+        [sink_of(spec) for spec in config.sink_specs()],
         catalog_url=config.catalog_url,
         technique=config.technique,
         pace=Pace(f"{config.trigger} microseconds" if config.trigger else None, config.available_now, config.drain),
     )
-
-
-def _sinks(config: StreamConfig) -> list[Sink]:
-    out = [f"parquet:{config.out}"] if config.out else []
-    return [sink_of(spec) for spec in [*out, *(sink.spec() for sink in config.sinks)]]
 
 
 def _say_changed(found: Differences) -> None:
@@ -106,18 +104,28 @@ def _bound(engine: LiveEngine, text: str) -> list[Query]:
     return queries
 
 
-def _watch(engine: LiveEngine, config: StreamConfig, stop: threading.Event, tell: Callable[[Status], object]) -> None:
-    """Tell how the stream is, until it ends."""
-    with served(engine.status, config.metrics_port, config.metrics_address) as port:
+@contextmanager
+def _measured(config: StreamConfig, heartbeat: Heartbeat) -> Iterator[None]:
+    """Serve metrics, if they were asked for."""
+    with served(lambda: heartbeat.status, config.metrics_port, config.metrics_address) as port:
         if port is not None:
             LOG.info("metrics are served", extra=fields(metrics_address=config.metrics_address, metrics_port=port))
-        try:
-            while not engine.await_termination(LOOK):
-                if stop.is_set():
-                    tell({**engine.status(), "state": "stopping"})
-                    engine.stop()
-                else:
-                    tell(engine.status())
-                    engine.look()
-        finally:
-            tell(engine.status())
+        yield
+
+
+def _watch(engine: LiveEngine, stop: threading.Event, tell: Callable[[Status], object]) -> None:
+    """Tell how the stream is, until it ends."""
+    paused = 0
+    try:
+        while not engine.await_termination(LOOK):
+            if stop.is_set():
+                tell({**engine.status(), "state": "stopping"})
+                engine.stop()
+                continue
+            tell({**engine.status(), "paused": paused})
+            # a catalog that is away for a while is told of by the heartbeat
+            with suppress(CatalogError):
+                engine.look()
+                paused = len(engine.catalog.entries("paused"))
+    finally:
+        tell({**engine.status(), "paused": paused})

@@ -22,7 +22,7 @@ class SourceConfig(Section):
     """Microseconds."""
     format: str | None = None
     schema_: str | None = Field(default=None, alias="schema", description="The columns: ts TIMESTAMP, price DOUBLE.")
-    options: Options = {}
+    options: Options = Field(default_factory=dict)
     max_files: int | None = Field(default=None, ge=1)
     dead_letter: str | None = None
     bad_records: Literal["dead-letter", "stop"] = "dead-letter"
@@ -54,7 +54,7 @@ class StreamConfig(Section):
     technique: str = "auto"
     master: str | None = None
     memory: str = "3g"
-    spark: Options = {}
+    spark: Options = Field(default_factory=dict)
     packages: Names = ()
 
     @model_validator(mode="before")
@@ -73,15 +73,21 @@ class StreamConfig(Section):
         return self
 
     @property
+    def bad_records_folder(self) -> str | None:
+        """Where records go that cannot be read; None if they stop the run."""
+        if self.source.bad_records == "stop":
+            return None
+        return self.source.dead_letter or f"{self.checkpoint}/dead-letters"
+
+    @property
     def catalog_url(self) -> str | None:
         """The catalog's URL, password and all: for connecting, not for showing."""
         return self.catalog.get_secret_value() if self.catalog else None
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """Settings of the Spark session, secrets revealed, with the packages that it loads."""
-        packages = {"spark.jars.packages": ",".join(self.packages)} if self.packages else {}
-        return packages | revealed(self.spark)
+        """Settings of the Spark session, secrets revealed."""
+        return revealed(self.spark)
 
     def sink_specs(self) -> list[str | dict[str, Any]]:
         """What ``sink_of`` makes the sinks from, secrets revealed: the folder ``out`` first."""

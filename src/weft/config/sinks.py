@@ -72,7 +72,7 @@ class KafkaSink(SinkBase):
     servers: str = Field(min_length=1)
     partitions: int | None = Field(default=None, ge=1)
     """Of topics that are made."""
-    settings: Options = {}
+    settings: Options = Field(default_factory=dict)
     """Of the client, such as ``sasl.password``."""
 
     def _to(self) -> str:
