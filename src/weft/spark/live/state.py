@@ -74,7 +74,8 @@ class State:
 
     def after(self, live: LivePlan, fresh: Tables, watermark: int | None) -> State:
         """The next state, with what a batch brought, and without what no window needs that ends after ``watermark``."""
-        segments = [segment for segment in self.segments if is_needed(segment, live, watermark)]
+        oldest = oldest_needed(live, watermark)
+        segments = [segment for segment in self.segments if is_needed(segment, oldest)]
         left = {id: open_rows(table, live, id, watermark) for id, table in fresh.items()}
         left = {id: table for id, table in left.items() if len(table)}
         if left:
@@ -107,13 +108,22 @@ def conformed(tables: Tables, live: LivePlan) -> dict[str, pa.Table]:
     }
 
 
-def is_needed(segment: Segment, live: LivePlan, watermark: int | None) -> bool:
+def oldest_needed(live: LivePlan, watermark: int | None) -> dict[str, int | None]:
+    """By a grouping's id: when the oldest slice begins that some window may need; None if all may be needed."""
+    found: dict[str, int | None] = {}
+    for id, windows in live.windows.items():
+        since = [open_since(window, first, watermark) for window, first in windows.items()]
+        known = [instant for instant in since if instant is not None]
+        found[id] = min(known) if len(known) == len(since) else None
+    return found
+
+
+def is_needed(segment: Segment, oldest: Mapping[str, int | None]) -> bool:
     """Whether some window may need a slice of the segment."""
-    for id in segment.tables:
-        if id in live.windows:
-            since = [open_since(window, first, watermark) for window, first in live.windows[id].items()]
-            known = [instant for instant in since if instant is not None]
-            if len(known) < len(since) or segment.newest[id] >= min(known):
+    for id, newest in segment.newest.items():
+        if id in oldest:
+            since = oldest[id]
+            if since is None or newest >= since:
                 return True
     return False
 
