@@ -40,10 +40,10 @@ def nodes(plan: Plan) -> Iterator[Plan]:
         yield from nodes(children.head())
 
 
-def scan_of(plan: Plan) -> Plan | None:
-    """The leaf of a plan, if it scans rows that are handed to it and nothing else is below."""
-    *_, leaf = nodes(plan)
-    return leaf if leaf.getClass().getSimpleName() == SCAN else None
+def is_scan(plan: Plan) -> bool:
+    """Whether the one leaf of a plan scans rows that are handed to it."""
+    leaves = plan.collectLeaves()
+    return bool(leaves.size() == 1 and leaves.head().getClass().getSimpleName() == SCAN)
 
 
 @dataclass(frozen=True)
@@ -58,28 +58,31 @@ class Refed:
     schema: pa.Schema
     rows_of_scan: Any
     """The field of a scan that holds its rows."""
+    watch: int
+    """How far below the top of ``map_side`` the node stands that counts."""
 
     @classmethod
     def of(cls, map_side: Plan, packed: DataFrame) -> Refed | None:
         """The plan that has just run, to be run again; None if it does not look as expected."""
         packing = packed._jdf.queryExecution().executedPlan()
-        scan = scan_of(map_side)
-        if scan is None or scan_of(packing) is None:
+        watch = depth_of(WATCH, map_side)
+        if watch is None or not is_scan(map_side) or not is_scan(packing):
             return None
-        field = scan.getClass().getDeclaredField("rdd")
+        field = map_side.collectLeaves().head().getClass().getDeclaredField("rdd")
         field.setAccessible(True)
-        return cls(map_side, packing, packed, to_arrow_schema(packed.schema, timezone="UTC"), field)
+        return cls(map_side, packing, packed, to_arrow_schema(packed.schema, timezone="UTC"), field, watch)
 
     def run(self, rows: DataFrame) -> tuple[pa.Table, dict[str, Any]]:
         """The slices of other rows, and what was observed on the way."""
         map_side = self._over(self.map_side, rows._jdf.queryExecution().toRdd())
         packing = self._over(self.packing, map_side.execute())
-        return self._collected(self.packed._jdf.toArrowBatchRdd(packing)), observed(map_side)
+        found = self._collected(self.packed._jdf.toArrowBatchRdd(packing))
+        return found, observed(map_side, self.watch)
 
     def _over(self, plan: Plan, rdd: Any) -> Plan:
         """A copy of a plan over other rows; a plan itself keeps what it was executed to."""
         copy = plan.clone()
-        self.rows_of_scan.set(scan_of(copy), rdd)
+        self.rows_of_scan.set(copy.collectLeaves().head(), rdd)
         return copy
 
     def _collected(self, batches: Any) -> pa.Table:
@@ -90,8 +93,14 @@ class Refed:
         return pa.Table.from_batches(found, self.schema)
 
 
-def observed(plan: Plan) -> dict[str, Any]:
-    """What was counted while a plan ran."""
-    watch = next(node for node in nodes(plan) if node.getClass().getSimpleName() == WATCH)
-    row = watch.collectedMetrics()
+def observed(plan: Plan, depth: int) -> dict[str, Any]:
+    """What was counted by the node so far below the top of a plan that ran."""
+    for _ in range(depth):
+        plan = plan.children().head()
+    row = plan.collectedMetrics()
     return {column: row.get(at) for at, column in enumerate(row.schema().fieldNames())}
+
+
+def depth_of(kind: str, plan: Plan) -> int | None:
+    """How far below the top of a plan the first node of a kind stands."""
+    return next((depth for depth, node in enumerate(nodes(plan)) if node.getClass().getSimpleName() == kind), None)
