@@ -20,11 +20,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from weft.catalog import find_catalog
+
 HERE = Path(__file__).parent
 SECOND = 1_000_000
 BEGIN = 1_700_000_000 * SECOND
 POINTS = ("state", "answers", "started", "uncommitted", "committed", "delivering", "delivered", "deleting")
 Rows = dict[str, Counter[tuple[Any, ...]]]
+EXTRA = "CREATE VIEW extra AS SELECT window.start, k, count(*) AS n FROM s GROUP BY window(ts, '20 seconds'), k"
+"""Added between a crash and the restart."""
 
 
 def write_source(folder: Path, seed: int, files: int = 16) -> None:
@@ -65,8 +69,12 @@ class Crashes:
 
     def run(self, kills: int) -> Rows:
         """The answers after ``kills`` kills, or fewer if the stream ended before."""
+        added = False
         while len(self.kills) < kills and self.life(deadly=True):
-            pass
+            if not added and (self.folder / "checkpoint" / "catalog.json").exists():
+                with find_catalog(str(self.folder / "checkpoint")) as catalog:
+                    catalog.add(EXTRA)
+                added = True
         while self.life(deadly=False):
             pass
         return read_answers(self.folder)
@@ -113,12 +121,30 @@ def crash_and_compare(folder: Path, seed: int, kills: int) -> list[str]:
     crashes = Crashes(folder / "crashed", rnd)
     crashed = crashes.run(kills)
     assert calm
+    check_extra(folder / "crashed" / "source", crashed.pop("extra", Counter()))
     assert calm.keys() == crashed.keys()
     for query, rows in calm.items():
         assert rows, query
         lost, twice = rows - crashed[query], crashed[query] - rows
         assert not lost and not twice, f"{query}: {len(lost)} lost, {len(twice)} too many; kills: {crashes.kills}"
     return crashes.kills
+
+
+def check_extra(source: Path, found: Counter[tuple[Any, ...]]) -> None:
+    """A query that came later has all its windows from its first on, each whole."""
+    if not found:
+        return
+    counts: Counter[tuple[int, str]] = Counter()
+    for file in source.glob("*.parquet"):
+        rows = pq.read_table(file)
+        for instant, k in zip(
+            rows.column("ts").cast(pa.int64()).to_pylist(), rows.column("k").to_pylist(), strict=True
+        ):
+            counts[instant // (20 * SECOND) * 20 * SECOND, k] += 1
+    answers = {(round(start.timestamp() * SECOND), k): n for start, k, n in found}
+    first = min(start for start, _ in answers)
+    assert answers == {place: n for place, n in counts.items() if place[0] >= first}
+    assert found.total() == len(answers)
 
 
 if __name__ == "__main__":
