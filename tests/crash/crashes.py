@@ -31,7 +31,7 @@ EXTRA = "CREATE VIEW extra AS SELECT window.start, k, count(*) AS n FROM s GROUP
 """Added between a crash and the restart."""
 
 
-def write_source(folder: Path, seed: int, files: int = 16) -> None:
+def write_source(folder: Path, seed: int, files: int = 10) -> None:
     """Files of rows, disordered within the allowed lateness."""
     rnd = random.Random(seed)
     folder.mkdir(parents=True)
@@ -93,7 +93,7 @@ class Crashes:
                 assert driver.stdout is not None
                 driver.stdout.readline()
                 if point == "any moment":
-                    self._wait(driver, self.rnd.uniform(0, 8))
+                    self._wait(driver, self.rnd.uniform(0, 6))
                     driver.kill()
                 code = driver.wait(timeout=300)
             finally:
@@ -153,7 +153,10 @@ if __name__ == "__main__":
         seed += 1
         with tempfile.TemporaryDirectory() as folder:
             began = time.monotonic()
-            kills = crash_and_compare(Path(folder), seed, min(12, wanted - all_kills.total()))
+            kills = crash_and_compare(Path(folder), seed, min(8, wanted - all_kills.total()))
             all_kills.update(kills)
-            print(f"seed {seed}: {len(kills)} kills, nothing lost, nothing twice, {time.monotonic() - began:.0f} s")
+            print(
+                f"seed {seed}: {len(kills)} kills, nothing lost, nothing twice, {time.monotonic() - began:.0f} s",
+                flush=True,
+            )
     print(f"{all_kills.total()} kills: " + ", ".join(f"{count} {point}" for point, count in all_kills.items()))
