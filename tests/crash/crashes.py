@@ -44,7 +44,9 @@ def write_source(folder: Path, seed: int, files: int = 10) -> None:
             "k": pa.array([rnd.choice("abcde") for _ in instants]),
             "v": pa.array([rnd.randrange(100) for _ in instants], pa.int64()),
         }
-        pq.write_table(pa.table(columns), folder / f"{number:04}.parquet")
+        file = folder / f"{number:04}.parquet"
+        pq.write_table(pa.table(columns), file)
+        os.utime(file, (number, number))  # Spark takes files in the order of their times
 
 
 def read_answers(folder: Path) -> Rows:

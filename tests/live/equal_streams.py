@@ -10,6 +10,7 @@ As a script it makes as many runs as it is told and prints the counts::
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import tempfile
@@ -115,7 +116,9 @@ def against_append(spark: Any, seed: int, folder: Path) -> int:
     source = folder / "source"
     source.mkdir(parents=True)
     for number, rows in enumerate(disordered(seed, lateness + 1, most_batches=5)):
-        pq.write_table(table(rows), source / f"{number:04}.parquet")
+        file = source / f"{number:04}.parquet"
+        pq.write_table(table(rows), file)
+        os.utime(file, (number, number))  # Spark takes files in the order of their times
     stream = spark.readStream.schema("ts TIMESTAMP, k STRING, v BIGINT, x DOUBLE").option("maxFilesPerTrigger", 1)
     files = stream.parquet(str(source))
     watermarked = files.withWatermark("ts", f"{lateness // SECOND} seconds")
@@ -131,7 +134,9 @@ def against_append(spark: Any, seed: int, folder: Path) -> int:
     )
     live.await_termination()
     for name, case in cases.items():
-        assert counted(folder / "answers" / f"query={name}") == theirs[name], f"seed {seed}: {sql(case)}"
+        ours = counted(folder / "answers" / f"query={name}")
+        difference = f"only Weft {ours - theirs[name]}, only Spark {theirs[name] - ours}"
+        assert ours == theirs[name], f"seed {seed}, lateness {lateness}: {sql(case)}\n{difference}"
     return len(cases)
 
 
