@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from weft.config import read_file, stream_config
 from weft.query.sparksql import parse_file
 
 ROOT = Path(__file__).parents[1]
@@ -59,6 +60,11 @@ def test_every_snippet_of_the_page_runs(page: Path, spark: object, tmp_path: Pat
             elif language in {"sh", "bash", "console"}:
                 for line in text.replace("\\\n", " ").splitlines():
                     run_shell(line, tmp_path)
+            elif language == "yaml":
+                Path("settings.yaml").write_text(text)
+                stream_config(read_file(Path("settings.yaml")).filled(), {})
+                if not Path("weft.yaml").exists():
+                    Path("weft.yaml").write_text(text)
             else:
                 assert language in {"text", "json", "mermaid", "jsonl"}, f"{page.name}: what is {language}?"
     finally:

@@ -7,6 +7,10 @@ class WeftError(Exception):
     """Root of every error that Weft raises on purpose."""
 
 
+class UseError(WeftError):
+    """Something was asked that cannot be done as it was asked: the user has to change what they wrote."""
+
+
 class QueryError(WeftError):
     """A query that cannot be run: where in its text, what is wrong, what would be right.
 

@@ -9,10 +9,14 @@ from rich.console import Console
 
 from weft._version import __version__
 from weft.cli.calibrate import calibrate_command
+from weft.cli.init import init_command
 from weft.cli.plan import plan_command
+from weft.cli.queries import add_command, drop_command, pause_command, queries_command, resume_command
 from weft.cli.run import check_command, explain_command, run_command
+from weft.cli.status import status_command
+from weft.cli.stream import stream_command
 from weft.cli.workload import workload_command
-from weft.errors import QueriesError, QueryError, WeftError
+from weft.errors import QueriesError, QueryError, UseError, WeftError
 
 BAD_USE = 2
 FAILED = 1
@@ -46,6 +50,14 @@ app.command("check")(check_command)
 app.command("plan")(plan_command)
 app.command("calibrate")(calibrate_command)
 app.command("workload")(workload_command)
+app.command("init")(init_command)
+app.command("stream")(stream_command)
+app.command("add")(add_command)
+app.command("drop")(drop_command)
+app.command("pause")(pause_command)
+app.command("resume")(resume_command)
+app.command("queries")(queries_command)
+app.command("status")(status_command)
 
 
 def main() -> None:
@@ -55,6 +67,9 @@ def main() -> None:
         app(prog_name="weft")
     except (QueryError, QueriesError) as error:
         errors.print(str(error), style="red", markup=False, soft_wrap=True)
+        sys.exit(BAD_USE)
+    except UseError as error:
+        errors.print(f"weft: {error}", style="red", markup=False, soft_wrap=True)
         sys.exit(BAD_USE)
     except WeftError as error:
         errors.print(f"weft: {error}", style="red", markup=False, soft_wrap=True)

@@ -117,14 +117,14 @@ def check_command(queries: Queries) -> None:
     typer.echo(f"{len(found)} queries over {', '.join(streams)} are fine")
 
 
-def read_queries(path: Path) -> str:
+def read_queries(path: Path, parameter: str = "QUERIES.sql") -> str:
     """The text of a query file."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {path}: {error.strerror}", param_hint="QUERIES.sql") from None
+        raise typer.BadParameter(f"cannot read {path}: {error.strerror}", param_hint=parameter) from None
     except UnicodeDecodeError as error:
-        raise typer.BadParameter(f"{path} is not UTF-8 text: {error}", param_hint="QUERIES.sql") from None
+        raise typer.BadParameter(f"{path} is not UTF-8 text: {error}", param_hint=parameter) from None
 
 
 def _engine(

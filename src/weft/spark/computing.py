@@ -83,35 +83,44 @@ class Computation:
 
     def run(self, files: Sequence[str], names: Sequence[str], folder: Folder) -> pa.Table:
         """Compute the queries ``names`` and write ``folder/query=<name>/``; gives what was written, a row a file."""
-        chosen = set(names)
-        templates = {
-            at: some[0] for at, some in enumerate(self.sheet.templates) if any(query.name in chosen for query in some)
-        }
-        numbers = sorted(self.sheet.numbers[name][0] for name in chosen)
-        places = {at: self._output_places(query) for at, query in templates.items()}
+        numbers = sorted(self.sheet.numbers[name][0] for name in names)
         rows = self.spark.read.schema(sheet_schema(self.sheet, self.bound)).parquet(*files)
-        rows = rows.where(f"{QUERY} IN ({', '.join(map(str, numbers))})")
+        computed = self.computed(rows.where(f"{QUERY} IN ({', '.join(map(str, numbers))})"), names)
+        for name in names:
+            folder.make(name)
+        with tuned(self.spark):
+            packing = Packing.of(computed)
+            task = writing_task(self.targets(names), packing, folder)
+            return packing.pack(computed).mapInArrow(task, SUMMARY).toArrow()
+
+    def computed(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+        """The select lists of the queries ``names`` over their rows of the sheet, in columns shared by type."""
+        templates = self._templates(names)
         havings = {at: self._own(query, query.query.having) for at, query in templates.items() if query.query.having}
         if havings:
             rows = rows.where(_choose(havings, otherwise="true"))
         outputs: dict[str, dict[int, str]] = {}
         for at, query in templates.items():
-            for place, output in zip(places[at], query.query.outputs, strict=True):
+            for place, output in zip(self._output_places(query), query.query.outputs, strict=True):
                 outputs.setdefault(place, {})[at] = self._own(query, output.sql)
         window = [f"{WINDOW}.start AS {WINDOW}"] if havings else []
-        computed = rows.selectExpr(
-            QUERY, *window, *(f"{_choose(texts)} AS {place}" for place, texts in outputs.items())
-        )
-        targets = {}
-        for name in chosen:
-            number, at = self.sheet.numbers[name]
+        return rows.selectExpr(QUERY, *window, *(f"{_choose(texts)} AS {place}" for place, texts in outputs.items()))
+
+    def targets(self, names: Sequence[str]) -> dict[int, Target]:
+        """By a query's number: where its rows stand among the computed ones."""
+        found = {}
+        for name in names:
             query = self.bound[name].query
-            columns = tuple(zip(places[at], query.columns, strict=True))
-            targets[number] = Target(name, query.query.window, query.query.having is not None, columns)
-            folder.make(name)
-        with tuned(self.spark):
-            packing = Packing.of(computed)
-            return packing.pack(computed).mapInArrow(writing_task(targets, packing, folder), SUMMARY).toArrow()
+            columns = tuple(zip(self._output_places(query), query.columns, strict=True))
+            number = self.sheet.numbers[name][0]
+            found[number] = Target(name, query.query.window, query.query.having is not None, columns)
+        return found
+
+    def _templates(self, names: Sequence[str]) -> dict[int, BoundQuery]:
+        chosen = set(names)
+        return {
+            at: some[0] for at, some in enumerate(self.sheet.templates) if any(query.name in chosen for query in some)
+        }
 
     def _output_places(self, query: BoundQuery) -> list[str]:
         """A column of the computed table for each output, by type."""

@@ -19,14 +19,18 @@ from weft.plan.build import build
 from weft.plan.explain import explain
 from weft.plan.model import BoundQuery, Plan
 from weft.plan.sheet import Sheet, sheet
+from weft.query.durations import spark_duration
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
 from weft.spark.answers import Answers, Staged
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
+from weft.spark.live.engine import LiveEngine, Pace
+from weft.spark.live_sources.specs import live_source
 from weft.spark.rows import slices
 from weft.spark.session import local_session, name_of
+from weft.spark.sinks.sink import Sink
 from weft.spark.step import Outcome, StepResult, Totals, step
 from weft.spark.weaving import adapt_woven
 
@@ -180,6 +184,55 @@ class Engine:
         totals = replace(totals, seconds=time.perf_counter() - started)
         staged = Staged(self.spark, folder, dict(self._queries), outcomes, same_as, sheets)
         return Answers(staged, totals, temporary=staging is None)
+
+    def start(
+        self,
+        checkpoint: str,
+        *,
+        lateness: str = "0 seconds",
+        sinks: Sequence[Sink] = (),
+        trigger: str | None = None,
+        available_now: bool = False,
+        drain: bool = False,
+        catalog: str | None = None,
+    ) -> LiveEngine:
+        """Answer every query over a running stream; queries may come and go meanwhile.
+
+        Parameters
+        ----------
+        checkpoint
+            The folder that survives crashes. Started again with it, the engine goes on where it was, with the queries
+            that it had; then there need be none here.
+        lateness
+            How far rows may be behind the newest one and still surely count, such as ``10 seconds``.
+        sinks
+            Where answers go.
+        trigger
+            How often a micro-batch begins, such as ``1 second``; at once if not given.
+        available_now
+            End when all is read that was there at the start.
+        drain
+            After that, close all windows: a bounded stream then gives the rows of :meth:`run`.
+        catalog
+            The database that holds the queries, as a URL; a file in the checkpoint if not given.
+        """
+        if len(self._streams) != 1:
+            raise WeftError(f"a live engine runs on one stream, here are {len(self._streams)}: start one for each")
+        (stream,) = self._streams.values()
+        pace = Pace(trigger, available_now, drain)
+        live = LiveEngine(
+            stream,
+            live_source(self.spark, stream.rows, stream.event_time),
+            checkpoint,
+            spark_duration(lateness),
+            sinks,
+            catalog_url=catalog,
+            technique=self.technique,
+            pace=pace,
+        )
+        if self._queries:
+            live.catalog.seed([bound.query.query for bound in self._queries.values()])
+        return live.start()
 
     def _queries_of(self, stream: Stream) -> list[BoundQuery]:
         mine = stream.name.lower()

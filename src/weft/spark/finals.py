@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,8 @@ from weft.plan.layout import layouts
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part, Window
 from weft.slicing.progression import Progression, contains, edges_of
-from weft.spark.panes import Answers, Panes, Passing, Slices, Stretch, windows_of
+from weft.spark.emission import EVERYTHING, Emission
+from weft.spark.panes import Answers, Measured, Panes, Passing, Slices, Stretch, windows_of
 
 GROUPING = "grouping"
 """The column that tells which grouping a slice belongs to."""
@@ -37,8 +38,8 @@ class Answer:
     failure: str | None = None
 
 
-def finals(plan: Plan, slices: pa.Table) -> Iterator[Answer]:
-    """The answers of every query of ``plan`` from the slices of one bucket."""
+def finals(plan: Plan, slices: pa.Table, emission: Emission = EVERYTHING) -> Iterator[Answer]:
+    """The answers of every query of ``plan`` from the slices of one bucket, as far as they are due."""
     groups = np.asarray(slices.column(GROUPING).combine_chunks()) if len(slices) else np.empty(0, np.int64)
     columns = layouts(plan)
     for number, grouping in enumerate(plan.groupings):
@@ -49,24 +50,32 @@ def finals(plan: Plan, slices: pa.Table) -> Iterator[Answer]:
             own = own if len(chosen) == len(own) else own.take(pa.array(chosen))
             # a bucket belongs to one node
             here = int(slices.column(NODE)[chosen[0]].as_py()) if grouping.placed else None
-            yield from grouping_finals(grouping, own, plan.technique, here)
+            yield from grouping_finals(grouping, own, plan.technique, emission, here)
 
 
 def grouping_finals(
-    grouping: Grouping, table: pa.Table, technique: str = "auto", node: int | None = None
+    grouping: Grouping,
+    table: pa.Table,
+    technique: str = "auto",
+    emission: Emission = EVERYTHING,
+    node: int | None = None,
 ) -> Iterator[Answer]:
     """The answers of all queries of a grouping, or of those on one node; those that share most next to each other."""
     by_keys: dict[frozenset[Expression], list[BoundQuery]] = {}
     for query in grouping.queries:
         if node is not None and grouping.tree_of[query.name].node != node:
             continue
-        by_keys.setdefault(frozenset(query.query.keys), []).append(query)
+        least, most = emission.of(query)
+        if least <= most:
+            by_keys.setdefault(frozenset(query.query.keys), []).append(query)
     for keys, queries in by_keys.items():
         slices = Slices.of(grouping, table, sorted(keys, key=lambda key: key.canonical))
-        yield from sliced_finals(slices, queries, technique)
+        yield from sliced_finals(slices, queries, technique, emission)
 
 
-def sliced_finals(slices: Slices, queries: Sequence[BoundQuery], technique: str) -> Iterator[Answer]:
+def sliced_finals(
+    slices: Slices, queries: Sequence[BoundQuery], technique: str, emission: Emission = EVERYTHING
+) -> Iterator[Answer]:
     """The answers of queries over the same keys."""
     by_predicate: dict[Predicate, list[BoundQuery]] = {}
     for query in queries:
@@ -75,12 +84,17 @@ def sliced_finals(slices: Slices, queries: Sequence[BoundQuery], technique: str)
         passing = slices if predicate.everything else Passing.of(slices, predicate)
         if len(passing.keys):
             whole = Panes.whole(passing)
-            for tree, queries_of_tree in by_tree(slices.grouping, some):
-                shared = Shared(slices, whole if tree is None else Panes.cut(whole, tree.progressions), technique)
-                for query in sorted(
-                    queries_of_tree, key=lambda query: (query.query.window.slide, query.query.window.range)
-                ):
-                    yield shared.answer(query)
+            for tree, woven in by_tree(slices.grouping, some):
+                finest = whole if tree is None else Panes.cut(whole, tree.progressions)
+                yield from tree_finals(Shared(slices.key_values, finest, technique, emission), woven)
+
+
+def tree_finals(shared: Shared, queries: Sequence[BoundQuery]) -> Iterator[Answer]:
+    """The answers of queries that are woven together."""
+    for query in sorted(queries, key=lambda query: (query.query.window.slide, query.query.window.range)):
+        answer = shared.answer(query)
+        if len(answer.windows):
+            yield answer
 
 
 def by_tree(grouping: Grouping, queries: Sequence[BoundQuery]) -> list[tuple[Tree | None, list[BoundQuery]]]:
@@ -98,26 +112,30 @@ def by_tree(grouping: Grouping, queries: Sequence[BoundQuery]) -> list[tuple[Tre
 class Shared:
     """What queries with the same keys and the same WHERE make together: panes, and the windows over them."""
 
-    slices: Slices
+    key_values: Mapping[Expression, pa.Array]
     passing: Stretch
     technique: str
+    emission: Emission = EVERYTHING
     _panes: dict[Window, Panes] = field(default_factory=dict)
-    _answers: dict[Window, Answers] = field(default_factory=dict)
+    _answers: dict[tuple[Window, tuple[int, int]], Answers] = field(default_factory=dict)
 
     def answer(self, query: BoundQuery) -> Answer:
         """The answers of one query."""
         window = query.query.window
         panes = self.panes(window)
-        answers = self.windows(window, panes)
+        answers = self.windows(window, panes, self.emission.of(query))
+        if not len(answers.windows):
+            return Answer(query, None, answers.windows)
         try:
             aggregates = [self._aggregate(query, call, panes, answers) for call in query.calls]
         except DataError as error:
             return Answer(query, None, answers.distinct, str(error))
-        return Answer(query, Assembly(query, self.slices, answers, aggregates).table(), answers.distinct)
+        rows = Assembly(query, self.key_values, answers, aggregates).table()
+        return Answer(query, rows, answers.distinct)
 
-    def panes(self, window: Window) -> Panes:
+    def panes(self, window: Window) -> Measured:
         """The panes of a window's slicing, made from the coarsest there are that are fine enough."""
-        slicing = Window(range=window.fragment or window.slide, slide=window.slide, start=window.start)
+        slicing = slicing_of(window)
         if slicing not in self._panes:
             self._panes[slicing] = Panes.of(self._coarsest_below(slicing), slicing)
         return self._panes[slicing]
@@ -130,20 +148,32 @@ class Shared:
                 best = panes
         return best
 
-    def windows(self, window: Window, panes: Panes) -> Answers:
+    def windows(self, window: Window, panes: Measured, bounds: tuple[int, int]) -> Answers:
         """The windows that appear."""
-        if window not in self._answers:
+        wanted = (window, bounds)
+        if wanted not in self._answers:
             # one range after another: only the last is worth its memory
-            self._answers = {window: windows_of(panes, window)}
-        return self._answers[window]
+            self._answers = {wanted: windows_of(panes, window, bounds)}
+        return self._answers[wanted]
 
-    def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Panes, answers: Answers) -> pa.Array:
+    def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Measured, answers: Answers) -> pa.Array:
         predicate = query.predicate_of(call)
         merged = [merge(panes, partial, predicate, answers, self.technique) for partial in call.partials]
         return call.recipe.lower(merged, call.result)
 
 
-def merge(panes: Panes, partial: Partial, predicate: Predicate, answers: Answers, technique: str) -> Answered:
+def slicing_of(window: Window) -> Window:
+    """The panes of a window, written as a window: those with the same panes share them.
+
+    Examples
+    --------
+    >>> slicing_of(Window(range=30, slide=10)), slicing_of(Window(range=35, slide=10))
+    (Window(range=10, slide=10, start=0), Window(range=5, slide=10, start=0))
+    """
+    return Window(range=window.fragment or window.slide, slide=window.slide, start=window.start)
+
+
+def merge(panes: Measured, partial: Partial, predicate: Predicate, answers: Answers, technique: str) -> Answered:
     """One partial over every window."""
     lo, hi = answers.lo, answers.hi
     measured = panes.measure(partial, predicate)
@@ -163,7 +193,7 @@ class Assembly:
     """Answers become the rows of a query: its own columns if they are bare, else what Spark computes them from."""
 
     query: BoundQuery
-    slices: Slices
+    key_values: Mapping[Expression, pa.Array]
     answers: Answers
     aggregates: list[pa.Array]
 
@@ -200,7 +230,7 @@ class Assembly:
         return pa.array(instants, pa.int64()).view(self.query.event_type)
 
     def _key(self, index: int) -> pa.Array:
-        values = self.slices.key_values[self.query.query.keys[index]]
+        values = self.key_values[self.query.query.keys[index]]
         numbers = pa.array(self.answers.keys)
         if pa.types.is_string(values.type) and values.null_count == 0:
             return pa.DictionaryArray.from_arrays(numbers, values)

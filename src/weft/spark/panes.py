@@ -22,6 +22,7 @@ from weft.evaluate.columns import Columns
 from weft.plan.model import Grouping, Partial, Predicate, key_column
 from weft.query.model import Expression, Window
 from weft.slicing.progression import Progression
+from weft.spark.emission import LEAST, MOST
 
 
 class Stretch(Protocol):
@@ -37,6 +38,24 @@ class Stretch(Protocol):
 
     def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
         """One partial over every stretch, as far as the predicate lets rows through."""
+
+
+class Measured(Protocol):
+    """Panes of one slicing, wherever they are kept."""
+
+    @property
+    def keys(self) -> Array:
+        """The number of the key of each pane; never falls."""
+
+    @property
+    def numbers(self) -> Array:
+        """The number of each pane; rises within a key."""
+
+    def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
+        """One partial over every pane."""
+
+    def prefix(self, partial: Partial, predicate: Predicate) -> Columns:
+        """One invertible partial over everything up to each pane."""
 
 
 @dataclass
@@ -292,13 +311,14 @@ class Answers:
         return np.flatnonzero(seen) + least
 
 
-def windows_of(panes: Panes, window: Window) -> Answers:
-    """Every window that holds at least one pane, for every key."""
+def windows_of(panes: Measured, window: Window, bounds: tuple[int, int] = (LEAST, MOST)) -> Answers:
+    """Every window that holds at least one pane, for every key, if its number lies between the bounds."""
     step, width = extent(window)
-    count = count_windows(panes.keys, panes.numbers, step, width)
+    least, most = bounds
+    count = count_windows(panes.keys, panes.numbers, step, width, least, most)
     keys, numbers = np.empty(count, np.int32), np.empty(count, np.int64)
     lo, hi = np.empty(count, np.int64), np.empty(count, np.int64)
-    fill_windows(panes.keys, panes.numbers, step, width, keys, numbers, lo, hi)
+    fill_windows(panes.keys, panes.numbers, step, width, least, most, keys, numbers, lo, hi)
     return Answers(keys, numbers, lo, hi)
 
 
@@ -315,15 +335,15 @@ def extent(window: Window) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def count_windows(keys: Array, numbers: Array, step: int, width: int) -> Any:
-    """How many windows hold at least one pane."""
+def count_windows(keys: Array, numbers: Array, step: int, width: int, least: int, most: int) -> Any:
+    """How many windows hold at least one pane, of those numbered from ``least`` to ``most``."""
     total = 0
     last = 0
     for i in range(len(keys)):
-        first = -((width - 1 - numbers[i]) // step)
+        first = max(-((width - 1 - numbers[i]) // step), least)
         if i > 0 and keys[i] == keys[i - 1]:
             first = max(first, last + 1)
-        newest = numbers[i] // step
+        newest = min(numbers[i] // step, most)
         if newest >= first:
             total += newest - first + 1
             last = newest
@@ -338,12 +358,14 @@ def fill_windows(
     numbers: Array,
     step: int,
     width: int,
+    least: int,
+    most: int,
     out_keys: Array,
     out_windows: Array,
     out_lo: Array,
     out_hi: Array,
 ) -> None:
-    """Write down every window that holds at least one pane, with the panes it covers."""
+    """Write down every window from ``least`` to ``most`` that holds at least one pane, with the panes it covers."""
     n = len(keys)
     answer = 0
     begin = 0
@@ -352,8 +374,8 @@ def fill_windows(
         while end < n and keys[end] == keys[begin]:
             end += 1
         lo = hi = begin
-        window = -((width - 1 - numbers[begin]) // step)
-        newest = numbers[end - 1] // step
+        window = max(-((width - 1 - numbers[begin]) // step), least)
+        newest = min(numbers[end - 1] // step, most)
         while window <= newest:
             from_pane = window * step
             while lo < end and numbers[lo] < from_pane:

@@ -38,7 +38,7 @@ def unmerged(merged: DataFrame, aggregates: Sequence[str]) -> DataFrame | None:
     functions = [text.split("(", 1)[0] for text in aggregates]
     if not all(function in BUFFERS for function in functions):
         return None
-    shuffle = _first_shuffle(merged)
+    shuffle = first_shuffle(merged)
     if shuffle is None or shuffle.child().outputPartitioning().numPartitions() > MOST_TASKS:
         return None
     schema = shuffle.child().schema()
@@ -69,7 +69,7 @@ def read(functions: Iterable[str]) -> Iterator[str]:
         at += len(names)
 
 
-def _first_shuffle(frame: DataFrame) -> Any:
+def first_shuffle(frame: DataFrame) -> Any:
     """The node of Spark's plan below which map tasks run, if they are all of one kind."""
     node = frame._jdf.queryExecution().executedPlan()
     while node.getClass().getSimpleName() != "ShuffleExchangeExec":

@@ -1,0 +1,77 @@
+"""What a running job says about itself, and whether it still runs."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal, TypedDict
+
+JobState = Literal["starting", "running", "stopping", "stopped", "drained", "failed"]
+
+STALE_SECONDS = 15.0
+"""A job that has not said anything for so long is taken for dead."""
+
+
+class Trouble(TypedDict):
+    """An error that the job lived through."""
+
+    at: float
+    message: str
+
+
+class Status(TypedDict, total=False):
+    """The last word of a running job; counts are since its start, times are seconds since the epoch."""
+
+    state: JobState
+    job: str
+    """Which start of the job this is."""
+    pid: int
+    host: str
+    started: float
+    heartbeat: float
+    """When this was said; the catalog sets it."""
+    batch: int
+    """The last committed batch."""
+    batches: int
+    rows: int
+    batch_rows: int
+    rows_per_second: float
+    batch_seconds: float
+    watermark: int | None
+    """Microseconds since the epoch."""
+    lag_seconds: float | None
+    """How far the watermark is behind the clock."""
+    late_rows: int
+    """Rows that no open window wanted."""
+    bad_rows: int
+    """Records that could not be read."""
+    rows_without_time: int
+    answers: int
+    answers_per_second: float
+    state_bytes: int
+    trees: int
+    queries: int
+    paused: int
+    sinks: dict[str, int]
+    """Up to which batch each sink has delivered."""
+    errors: list[Trouble]
+    """The last few, oldest first."""
+
+
+def is_running(status: Status | None, now: float | None = None) -> bool:
+    """Whether the job that said this still runs, as far as one can tell from outside.
+
+    Examples
+    --------
+    >>> is_running({"state": "running", "heartbeat": 1000.0}, now=1003.0)
+    True
+    >>> is_running({"state": "running", "heartbeat": 1000.0}, now=1060.0)
+    False
+    """
+    if status is None or status.get("state") not in ("starting", "running", "stopping"):
+        return False
+    return silence(status, now) < STALE_SECONDS
+
+
+def silence(status: Status, now: float | None = None) -> float:
+    """For how many seconds the job has said nothing."""
+    return (time.time() if now is None else now) - status.get("heartbeat", 0.0)

@@ -1,0 +1,241 @@
+"""``weft add``, ``drop``, ``pause``, ``resume`` and ``queries``: the queries of a job, while it runs or before."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from weft.catalog import Catalog, Entry, is_running
+from weft.catalog.status import silence
+from weft.cli.checkpoint import CatalogUrl, Checkpoint, Config, catalog_at
+from weft.cli.figures import NONE, span
+from weft.cli.run import read_queries
+from weft.errors import UseError, WeftError
+from weft.query.durations import cql_duration
+from weft.query.sparksql import parse_file
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="The queries' names.")]
+All = Annotated[bool, typer.Option("--all", help="All queries.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the running job has decided.")]
+Timeout = Annotated[str, typer.Option(metavar="DURATION", help="How long to wait.")]
+
+_LOOK_EVERY = 0.1
+_STYLES = {"active": "green", "refused": "red", "paused": "yellow", "pending": "cyan"}
+
+
+def add_command(
+    text: Annotated[str, typer.Argument(metavar="FILE_OR_SQL", help="A file of queries, or a query; - reads stdin.")],
+    checkpoint: Checkpoint = None,
+    catalog: CatalogUrl = None,
+    config: Config = None,
+    wait: Wait = True,
+    timeout: Timeout = "2 minutes",
+) -> None:
+    """Add queries to a job: it answers them from its next batch on, or says why not.
+
+    Example: `weft add "SELECT max(price) FROM trades GROUP BY window(ts, '1 hour')" --checkpoint state`
+    """
+    sql = _sql(text)
+    if not parse_file(sql):
+        raise typer.BadParameter("there is no query in it", param_hint="FILE_OR_SQL")
+    patience = _seconds(timeout)
+    with catalog_at(checkpoint, catalog, config) as found:
+        added = found.add(sql)
+        _follow(found, added, patience if wait else None)
+
+
+def drop_command(
+    names: Names = None,
+    checkpoint: Checkpoint = None,
+    catalog: CatalogUrl = None,
+    config: Config = None,
+) -> None:
+    """Drop queries from a job, from its next batch on; what was answered stays.
+
+    Example: `weft drop hourly --checkpoint state`
+    """
+    with catalog_at(checkpoint, catalog, config) as found:
+        _say_changed(found, found.drop(*_wanted(names)), "dropped")
+
+
+def pause_command(
+    names: Names = None,
+    every: All = False,
+    checkpoint: Checkpoint = None,
+    catalog: CatalogUrl = None,
+    config: Config = None,
+) -> None:
+    """Have queries not answered for a while.
+
+    Example: `weft pause hourly --checkpoint state`
+    """
+    with catalog_at(checkpoint, catalog, config) as found:
+        chosen = _all(found.entries("pending", "active")) if every else _wanted(names)
+        _say_changed(found, found.pause(*chosen), "paused")
+
+
+def resume_command(
+    names: Names = None,
+    every: All = False,
+    checkpoint: Checkpoint = None,
+    catalog: CatalogUrl = None,
+    config: Config = None,
+    wait: Wait = True,
+    timeout: Timeout = "2 minutes",
+) -> None:
+    """Have paused queries answered again, as if they had just been added.
+
+    Example: `weft resume hourly --checkpoint state`
+    """
+    patience = _seconds(timeout)
+    with catalog_at(checkpoint, catalog, config) as found:
+        chosen = _all(found.entries("paused")) if every else _wanted(names)
+        _follow(found, found.resume(*chosen), patience if wait else None)
+
+
+def queries_command(
+    checkpoint: Checkpoint = None,
+    catalog: CatalogUrl = None,
+    config: Config = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Only JSON on stdout.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Everything that happened, and the plans.")] = False,
+) -> None:
+    """List the queries of a job with their states.
+
+    Example: `weft queries --checkpoint state`
+    """
+    with catalog_at(checkpoint, catalog, config) as found:
+        if as_json:
+            json.dump(_as_json(found, history), sys.stdout, default=lambda value: value.isoformat())
+            sys.stdout.write("\n")
+            return
+        console = Console(highlight=False)
+        console.print(_history_table(found) if history else _table(found.entries()))
+
+
+def _sql(text: str) -> str:
+    if text == "-":
+        return sys.stdin.read()
+    # a query has white space, and so may a file's name
+    is_file = len(text) < 4096 and "\n" not in text and Path(text).is_file()
+    if is_file or not any(letter.isspace() for letter in text):
+        return read_queries(Path(text), "FILE_OR_SQL")
+    return text
+
+
+def _seconds(timeout: str) -> float:
+    try:
+        return cql_duration(timeout) / 1e6
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--timeout") from None
+
+
+def _wanted(names: list[str] | None) -> list[str]:
+    if not names:
+        raise typer.BadParameter("say which queries; weft queries lists them", param_hint="NAME...")
+    return list(dict.fromkeys(names))
+
+
+def _all(entries: Sequence[Entry]) -> list[str]:
+    return [entry.name for entry in entries]
+
+
+def _say_changed(catalog: Catalog, entries: Sequence[Entry], what: str) -> None:
+    when = "from the next batch on" if is_running(catalog.status()) else "when a job starts: none is running"
+    typer.echo(f"{', '.join(entry.name for entry in entries) or 'no query'} {what}, {when}")
+
+
+def _follow(catalog: Catalog, entries: Sequence[Entry], patience: float | None) -> None:
+    """Say what the running job decides; whoever does not wait, or waits in vain, learns what happens next."""
+    names = ", ".join(entry.name for entry in entries)
+    if patience is None:
+        typer.echo(f"{names or 'no query'} pending, until a job's next batch")
+        return
+    decided = _decided(catalog, entries, time.monotonic() + patience)
+    for entry in decided:
+        if entry.state == "active":
+            typer.echo(f"{entry.name} is answered from batch {entry.batch} on")
+        elif entry.state in ("paused", "dropped"):
+            typer.echo(f"{entry.name} was {entry.state} meanwhile")
+    refused = [entry.reason or f"query {entry.name} was refused" for entry in decided if entry.state == "refused"]
+    waiting = ", ".join(entry.name for entry in decided if entry.state == "pending")
+    if waiting:
+        _say_waiting(catalog, waiting, patience)
+    if refused:
+        raise UseError("\n\n".join(refused))
+
+
+def _decided(catalog: Catalog, entries: Sequence[Entry], deadline: float) -> list[Entry]:
+    """The entries when none is pending any more, no job runs any more, or time is up."""
+    ids = {entry.id for entry in entries}
+    while True:
+        # in this order: what a job decided before it ended counts
+        alive = is_running(catalog.status())
+        found = [entry for entry in catalog.entries() if entry.id in ids]
+        if not alive or time.monotonic() > deadline or all(entry.state != "pending" for entry in found):
+            return found
+        time.sleep(_LOOK_EVERY)
+
+
+def _say_waiting(catalog: Catalog, names: str, patience: float) -> None:
+    status = catalog.status()
+    if is_running(status):
+        raise WeftError(
+            f"the running job has not decided about {names} within {span(patience)}: its batch may be a long one; "
+            "weft queries tells how it goes on"
+        )
+    heard = f"; the last one was heard of {span(silence(status))} ago" if status else ""
+    typer.echo(f"no job is running with this checkpoint{heard}: pending for the next start: {names}")
+
+
+def _table(entries: Sequence[Entry]) -> Table:
+    """The queries that are live, or were refused and not added again."""
+    latest = {entry.name.lower(): entry for entry in entries}
+    table = Table("query", "state", "from batch", "added", "why", box=None, header_style="dim")
+    for entry in latest.values():
+        if entry.state != "dropped":
+            state = Text(entry.state, style=_STYLES[entry.state])
+            batch = NONE if entry.batch is None else f"{entry.batch:,}"
+            table.add_row(Text(entry.name), state, batch, _moment(entry.added_at), _first_line(entry.reason))
+    return table
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def _first_line(text: str | None) -> Text:
+    """As it is: names and messages may hold brackets, which are no markup."""
+    return Text(text.splitlines()[0] if text else "")
+
+
+def _history_table(catalog: Catalog) -> Table:
+    table = Table("version", "at", "what", "query", "batch", "", box=None, header_style="dim")
+    lines: list[tuple[datetime, str, str, str, int | None, str | None]] = [
+        (change.at, f"{change.version}", change.action, change.name, change.batch, change.note)
+        for change in catalog.changes()
+    ]
+    lines += [(plan.recorded_at, "", f"plan {plan.version}", "", plan.batch, None) for plan in catalog.plans()]
+    for at, version, what, name, batch, note in sorted(lines, key=lambda line: line[0]):
+        number = NONE if batch is None else f"{batch:,}"
+        table.add_row(version, _moment(at), what, Text(name), number, _first_line(note))
+    return table
+
+
+def _as_json(catalog: Catalog, history: bool) -> object:
+    entries = [asdict(entry) for entry in catalog.entries()]
+    if not history:
+        return entries
+    changes = [asdict(change) for change in catalog.changes()]
+    return {"queries": entries, "changes": changes, "plans": [asdict(plan) for plan in catalog.plans()]}

@@ -1,0 +1,133 @@
+"""``weft stream``: everything that it can be told, by options over ``weft.yaml``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from weft.cli.checkpoint import CatalogUrl, Config, settings_of
+from weft.config import stream_config
+from weft.config.secrets import kept_from
+from weft.config.settings import Place
+
+Given = dict[Place, tuple[str, Any]]
+
+
+def stream_command(
+    queries: Annotated[
+        str | None, typer.Argument(metavar="[QUERIES.sql]", help="Fills the catalog the first time.")
+    ] = None,
+    config: Config = None,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="NAME=SPEC", help="A stream: its name, and a folder of files or kafka:TOPIC@HOST:PORT."),
+    ] = None,
+    event_time: Annotated[str | None, typer.Option(metavar="COL", help="The column that holds the event time.")] = None,
+    lateness: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How late rows may be: '10 seconds'.")
+    ] = None,
+    format: Annotated[str | None, typer.Option(help="parquet, json, csv, avro, ... of files or payloads.")] = None,
+    schema: Annotated[
+        str | None, typer.Option(metavar="DDL", help="The columns: 'ts TIMESTAMP, price DOUBLE'.")
+    ] = None,
+    option: Annotated[list[str] | None, typer.Option(metavar="K=V", help="An option for Spark's reader.")] = None,
+    max_files: Annotated[int | None, typer.Option(metavar="N", help="Files that one batch takes at most.")] = None,
+    bad_records: Annotated[
+        str | None, typer.Option(metavar="dead-letter|stop", help="What to do with what cannot be read.")
+    ] = None,
+    dead_letter: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where what cannot be read goes; into the checkpoint by default.")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="What the job remembers; started again it goes on from there.")
+    ] = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="The folder for the answers.")] = None,
+    sink: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="kafka:TOPIC@HOST:PORT, postgresql://USER@HOST/DB, parquet:DIR, console."),
+    ] = None,
+    trigger: Annotated[str | None, typer.Option(metavar="DURATION", help="A batch begins so often.")] = None,
+    available_now: Annotated[
+        bool | None, typer.Option("--available-now/--continuous", help="Take what is there, then stop.")
+    ] = None,
+    drain: Annotated[bool | None, typer.Option("--drain/--no-drain", help="Then close all windows.")] = None,
+    catalog: CatalogUrl = None,
+    metrics_port: Annotated[int | None, typer.Option(metavar="PORT", help="Serve metrics for Prometheus.")] = None,
+    metrics_address: Annotated[str | None, typer.Option(metavar="HOST", help="On this address only.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    log_format: Annotated[str | None, typer.Option(help="human or json.")] = None,
+    technique: Annotated[str | None, typer.Option(help="How answers are built from slices.")] = None,
+    master: Annotated[str | None, typer.Option(help="The Spark master; this machine's cores if not given.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory of the Spark driver.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of the Spark session.")] = None,
+    packages: Annotated[
+        list[str] | None, typer.Option(metavar="GROUP:NAME:VERSION", help="A package for Spark to load.")
+    ] = None,
+) -> None:
+    """Answer the queries on a live stream, each window when the watermark has passed its end.
+
+    Started again with the same checkpoint it goes on where it was. SIGINT or SIGTERM stops it after the batch.
+
+    Example: `weft stream queries.sql --source trades=incoming --event-time ts --lateness '10 seconds'
+    --checkpoint state --out answers`
+    """
+    given: Given = {
+        ("queries",): ("QUERIES.sql", queries),
+        ("source", "event_time"): ("--event-time", event_time),
+        ("source", "lateness"): ("--lateness", lateness),
+        ("source", "format"): ("--format", format),
+        ("source", "schema"): ("--schema", schema),
+        ("source", "max_files"): ("--max-files", max_files),
+        ("source", "bad_records"): ("--bad-records", bad_records),
+        ("source", "dead_letter"): ("--dead-letter", dead_letter),
+        ("checkpoint",): ("--checkpoint", checkpoint),
+        ("out",): ("--out", out),
+        ("sinks",): ("--sink", sink),
+        ("trigger",): ("--trigger", trigger),
+        ("available_now",): ("--available-now", available_now),
+        ("drain",): ("--drain", drain),
+        ("catalog",): ("--catalog", catalog),
+        ("metrics_port",): ("--metrics-port", metrics_port),
+        ("metrics_address",): ("--metrics-address", metrics_address),
+        ("log_level",): ("--log-level", log_level),
+        ("log_format",): ("--log-format", log_format),
+        ("technique",): ("--technique", technique),
+        ("master",): ("--master", master),
+        ("memory",): ("--memory", memory),
+        ("packages",): ("--packages", _separated(packages)),
+        **_source(source),
+        **_pairs(option, "--option", ("source", "options")),
+        **_pairs(conf, "--conf", ("spark",)),
+    }
+    said = {at: value for at, value in given.items() if value[1] is not None}
+    from weft.cli.streaming import run_stream
+
+    settings = stream_config(settings_of(config).filled(), said)
+    with kept_from(settings.secrets()):
+        run_stream(settings)
+
+
+def _source(source: str | None) -> Given:
+    if source is None:
+        return {}
+    name, equals, spec = source.partition("=")
+    if not (name and equals and spec):
+        raise typer.BadParameter(f"{source} is not of the form NAME=SPEC", param_hint="--source")
+    return {("source", "name"): ("--source", name), ("source", "spec"): ("--source", spec)}
+
+
+def _pairs(given: list[str] | None, option: str, at: Place) -> Given:
+    pairs: Given = {}
+    for item in given or []:
+        name, equals, value = item.partition("=")
+        if not (name and equals):
+            # the value may be a password, so it is not repeated
+            raise typer.BadParameter(f"{name} is not of the form K=V", param_hint=option)
+        pairs[(*at, name)] = (option, value)
+    return pairs
+
+
+def _separated(packages: list[str] | None) -> list[str] | None:
+    """``--packages a,b`` as spark-submit has it."""
+    return [package for item in packages for package in item.split(",")] if packages else None

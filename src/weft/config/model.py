@@ -1,0 +1,99 @@
+"""Everything that ``weft stream`` can be told."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+
+from weft.config.fields import Duration, Names, Options, revealed
+from weft.config.secrets import secrets_in
+from weft.config.section import Section
+from weft.config.sinks import SinkConfig, in_full
+
+
+class SourceConfig(Section):
+    """Where rows come from."""
+
+    name: str = Field(min_length=1, description="The stream's name in the queries.")
+    spec: str = Field(min_length=1, description="A folder of files, or kafka:TOPIC@HOST:PORT.")
+    event_time: str = Field(min_length=1, description="The column that holds the event time.")
+    lateness: Duration = 0
+    """Microseconds."""
+    format: str | None = None
+    schema_: str | None = Field(default=None, alias="schema", description="The columns: ts TIMESTAMP, price DOUBLE.")
+    options: Options = Field(default_factory=dict)
+    max_files: int | None = Field(default=None, ge=1)
+    dead_letter: str | None = None
+    bad_records: Literal["dead-letter", "stop"] = "dead-letter"
+
+    @property
+    def reader_options(self) -> dict[str, str]:
+        """The options for Spark's reader, secrets revealed."""
+        return revealed(self.options)
+
+
+class StreamConfig(Section):
+    """A job: from what, to where, how."""
+
+    queries: str | None = None
+    """The file that seeds the catalog."""
+    source: SourceConfig
+    checkpoint: str = Field(min_length=1)
+    out: str | None = None
+    trigger: Duration = 0
+    """Microseconds between the beginnings of batches; 0 is as soon as possible."""
+    available_now: bool = False
+    drain: bool = False
+    sinks: tuple[SinkConfig, ...] = ()
+    catalog: SecretStr | None = None
+    metrics_port: int | None = Field(default=None, ge=0, le=65535)
+    metrics_address: str = "127.0.0.1"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["human", "json"] = "human"
+    technique: str = "auto"
+    master: str | None = None
+    memory: str = "3g"
+    spark: Options = Field(default_factory=dict)
+    packages: Names = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sinks_in_a_word(cls, values: Any) -> Any:
+        if isinstance(values, dict) and isinstance(values.get("sinks"), list | tuple):
+            return {**values, "sinks": [in_full(sink) for sink in values["sinks"]]}
+        return values
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.drain and not self.available_now:
+            raise ValueError("drain closes all windows when the input ends: say available_now too")
+        if self.out is None and not self.sinks:
+            raise ValueError("nobody gets the answers: say out, or sinks")
+        return self
+
+    @property
+    def bad_records_folder(self) -> str | None:
+        """Where records go that cannot be read; None if they stop the run."""
+        if self.source.bad_records == "stop":
+            return None
+        return self.source.dead_letter or f"{self.checkpoint}/dead-letters"
+
+    @property
+    def catalog_url(self) -> str | None:
+        """The catalog's URL, password and all: for connecting, not for showing."""
+        return self.catalog.get_secret_value() if self.catalog else None
+
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """Settings of the Spark session, secrets revealed."""
+        return revealed(self.spark)
+
+    def sink_specs(self) -> list[str | dict[str, Any]]:
+        """What ``sink_of`` makes the sinks from, secrets revealed: the folder ``out`` first."""
+        out: list[str | dict[str, Any]] = [] if self.out is None else [{"to": f"parquet:{self.out}"}]
+        return out + [sink.spec() for sink in self.sinks]
+
+    def secrets(self) -> list[str]:
+        """Every value that must not be seen, for logs to leave out."""
+        return sorted(set(secrets_in(self)))

@@ -1,0 +1,161 @@
+"""Where answers go, as settings say it: each kind of sink with fields of its own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from pydantic import Field, SecretStr
+
+from weft.config.fields import Duration, Names, Options, revealed
+from weft.config.section import Section
+
+
+class SinkBase(Section):
+    """A place for answers."""
+
+    name: str | None = None
+    """Under which the job records how far it has delivered."""
+    queries: Names | None = None
+    """Only queries whose names match one of these patterns; all if it is not given."""
+
+    def spec(self) -> str | dict[str, Any]:
+        """What ``sink_of`` makes a sink from, secrets revealed: where to, and what else was said."""
+        return self._mapping()
+
+    def _mapping(self) -> dict[str, Any]:
+        said = {"name": self.name, "queries": self.queries, **self._options()}
+        return {"to": self._to(), **{key: value for key, value in said.items() if value is not None}}
+
+    @abstractmethod
+    def _to(self) -> str:
+        """The sink in a word."""
+
+    def _options(self) -> dict[str, Any]:
+        """What this kind of sink can be told, None where it was not."""
+        return {}
+
+
+class ParquetSink(SinkBase):
+    """Files ``path/query=NAME/*.parquet``."""
+
+    type: Literal["parquet"]
+    path: str
+    every: Duration | None = None
+    """A query's small files appear so often, as one."""
+    small: int | None = Field(default=None, ge=0)
+    """Files of fewer bytes are small."""
+
+    def _to(self) -> str:
+        return f"parquet:{self.path}"
+
+    def _options(self) -> dict[str, Any]:
+        return {"small": self.small, "every": None if self.every is None else self.every / 1e6}
+
+
+class DeltaSink(SinkBase):
+    """Delta tables ``path/query=NAME``."""
+
+    type: Literal["delta"]
+    path: str
+
+    def _to(self) -> str:
+        return f"delta:{self.path}"
+
+
+class KafkaSink(SinkBase):
+    """A topic for all queries, or one a query where the name holds ``{query}``."""
+
+    type: Literal["kafka"]
+    topic: str = Field(min_length=1)
+    servers: str = Field(min_length=1)
+    partitions: int | None = Field(default=None, ge=1)
+    """Of topics that are made."""
+    settings: Options = Field(default_factory=dict)
+    """Of the client, such as ``sasl.password``."""
+
+    def _to(self) -> str:
+        return f"kafka:{self.topic}@{self.servers}"
+
+    def _options(self) -> dict[str, Any]:
+        return {"partitions": self.partitions, "settings": revealed(self.settings) or None}
+
+
+class PostgresqlSink(SinkBase):
+    """Tables, upserted by group and window."""
+
+    type: Literal["postgresql"]
+    url: SecretStr
+    password: SecretStr | None = None
+    table: str | None = None
+    """The table's name, ``{query}`` standing for the query."""
+    schema_: str | None = Field(default=None, alias="schema")
+
+    def _to(self) -> str:
+        url = self.url.get_secret_value()
+        if self.password is None or not self.password.get_secret_value():
+            return url
+        scheme, _, rest = url.partition("://")
+        user, at, place = rest.rpartition("@")
+        return (
+            f"{scheme}://{user.partition(':')[0]}:{quote(self.password.get_secret_value(), safe='')}{at or '@'}{place}"
+        )
+
+    def _options(self) -> dict[str, Any]:
+        return {"table": self.table, "schema": self.schema_}
+
+
+class ConsoleSink(SinkBase):
+    """Rows on standard output."""
+
+    type: Literal["console"]
+    rows: int | None = Field(default=None, ge=1)
+
+    def _to(self) -> str:
+        return "console"
+
+    def _options(self) -> dict[str, Any]:
+        return {"rows": self.rows}
+
+
+class MemorySink(SinkBase):
+    """Rows in the job's own memory, for programs that hold it."""
+
+    type: Literal["memory"]
+
+    def _to(self) -> str:
+        return "memory"
+
+
+class WordSink(SinkBase):
+    """A sink in one word, as on the command line: ``kafka:answers@localhost:9092``."""
+
+    type: Literal["word"]
+    to: SecretStr
+
+    def _to(self) -> str:
+        return self.to.get_secret_value()
+
+    def spec(self) -> str | dict[str, Any]:
+        """The word itself, unless something else was said."""
+        return self._mapping() if self.name or self.queries else self._to()
+
+
+SinkConfig = Annotated[
+    ParquetSink | DeltaSink | KafkaSink | PostgresqlSink | ConsoleSink | MemorySink | WordSink,
+    Field(discriminator="type"),
+]
+
+
+SINK_TYPES = ("parquet", "delta", "kafka", "postgresql", "console", "memory")
+"""What people write; one word has a type of its own, which they do not."""
+
+
+def in_full(sink: Any) -> Any:
+    """``console`` is short for ``to: console``, and that is a type of its own."""
+    if isinstance(sink, str):
+        return {"type": "word", "to": sink}
+    if isinstance(sink, dict) and "to" in sink and "type" not in sink:
+        return {"type": "word", **sink}
+    return sink

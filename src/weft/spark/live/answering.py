@@ -1,0 +1,136 @@
+"""Answers of a batch as files: bare ones straight from Arrow, others once Spark has computed their select lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from weft.algebra.measures import flatten
+from weft.plan.sheet import QUERY
+from weft.spark.computing import Computation, sheet_schema
+from weft.spark.failures import data_error
+from weft.spark.files import Folder
+from weft.spark.finals import Answer
+from weft.spark.live.planning import LivePlan
+from weft.spark.live.refeed import Collecting, rdd_of, scanned
+from weft.spark.step import write_parquet
+
+THREADS = 2
+
+
+@dataclass
+class Written:
+    """The files of each query, relative to the attempt's folder, and what failed."""
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    rows: int = 0
+
+    def add(self, name: str, files: list[str], rows: int) -> None:
+        """Some files of a query."""
+        if files:
+            self.files[name] = list(files)
+            self.rows += rows
+
+
+def write_answers(live: LivePlan, lists: SelectLists, answers: Iterable[Answer], folder: Folder) -> Written:
+    """Write all answers under ``folder``, a folder of this attempt alone."""
+    written = Written()
+    sheets: dict[str, pa.Table] = {}
+    with Writing(folder) as writing:
+        for answer in answers:
+            name = answer.query.name
+            if answer.table is None:
+                written.failed[name] = answer.failure or "it cannot be computed"
+            elif answer.query.direct:
+                written.add(name, [writing.write(answer.table)], len(answer.table))
+            else:
+                sheets[name] = live.sheet.lay_out(name, answer.table)
+        if sheets:
+            lists.compute(sheets, writing, written)
+    for name, original in live.plan.same_as.items():
+        if original in written.files:
+            written.add(name, written.files[original], 0)
+        if original in written.failed:
+            written.failed[name] = written.failed[original]
+    return written
+
+
+class Writing:
+    """Writes files beside each other: Arrow does so without holding Python up."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._pool = ThreadPoolExecutor(THREADS, "weft-answers")
+        self._under_way: list[Future[None]] = []
+
+    def __enter__(self) -> Writing:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._pool.shutdown(cancel_futures=error is not None)
+        if error is None:
+            for one in self._under_way:
+                one.result()
+
+    def write(self, table: pa.Table) -> str:
+        """Begin to write a file; gives its name."""
+        if not self._under_way:
+            self.folder.make_folder("")
+        name = f"{len(self._under_way)}.parquet"
+        self._under_way.append(self._pool.submit(write_parquet, table, self.folder, name))
+        return name
+
+
+class SelectLists:
+    """Select lists that Spark has to compute, from the answers on the sheet; planned once for all batches."""
+
+    def __init__(self, spark: SparkSession, live: LivePlan) -> None:
+        self._spark = spark
+        self._live = live
+        self._schema = sheet_schema(live.sheet, dict(live.bound))
+        self._computation = Computation(spark, live.sheet, dict(live.bound))
+        self._targets = self._computation.targets([query.name for query in live.sheet.queries])
+        self._again: Collecting | None = None
+
+    def compute(self, sheets: Mapping[str, pa.Table], writing: Writing, written: Written) -> None:
+        """Compute the queries that have answers; a data error fails only those that it stems from, found by halves."""
+        try:
+            computed = self._computed(pa.concat_tables(sheets.values()))
+        except PySparkException as error:
+            message = data_error(error)
+            if message is None:
+                raise
+            if len(sheets) == 1:
+                written.failed |= dict.fromkeys(sheets, message)
+                return
+            names = list(sheets)
+            for half in (names[: len(names) // 2], names[len(names) // 2 :]):
+                self.compute({name: sheets[name] for name in half}, writing, written)
+            return
+        numbers = np.asarray(flatten(computed.column(QUERY)))
+        for number in np.unique(numbers).tolist():
+            target = self._targets[number]
+            own = computed.take(pa.array(np.flatnonzero(numbers == number)))
+            named = own.select([column for column, _ in target.columns])
+            named = named.rename_columns([name for _, name in target.columns])
+            written.add(target.name, [writing.write(named)], len(named))
+
+    def _computed(self, sheet: pa.Table) -> pa.Table:
+        """The select lists of all rows of the sheet."""
+        self._spark.sparkContext.setJobDescription("weft: select lists of answers")
+        rows = self._spark.createDataFrame(sheet, self._schema)
+        if self._again is None:
+            names = [query.name for query in self._live.sheet.queries]
+            frame = self._computation.computed(scanned(rows), names)
+            self._again = Collecting.of(frame)
+            if self._again is None:
+                return frame.toArrow()
+        return self._again.collect(rdd_of(rows))

@@ -1,0 +1,136 @@
+"""Queries that come and go: the next plan from the last one, the catalog's wishes and what is retained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from weft.algebra.measures import flatten
+from weft.plan.model import BoundQuery, Grouping
+from weft.slicing.progression import edges_of
+from weft.spark.bind import Bound
+from weft.spark.live.planning import LivePlan, Wanted
+from weft.spark.live.records import PlanRecord
+from weft.spark.live.retained import END, START, needed_names, straddled
+
+EVERYTHING = "*"
+"""Stands in ``since`` for the slices themselves."""
+
+Since = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class Past:
+    """What is known of the stream so far."""
+
+    live: LivePlan
+    tables: Mapping[str, pa.Table]
+    since: Since
+    largest: int | None
+
+
+def changed_plan(past: Past, wanted: Wanted) -> PlanRecord:
+    """The plan for other queries: those that stay keep their place and their state; new ones find theirs."""
+    before = past.live.record
+    staying = [
+        name for name, entry in wanted.entries.items() if before.entries.get(name) == entry and name in before.queries
+    ]
+    groupings: list[dict[str, Any]] = []
+    for described in before.groupings:
+        names = [name for name in described["queries"] if name in staying]
+        if names:
+            groupings.append({**described, "queries": names})
+    first = {name: instant for name, instant in before.first.items() if name in staying}
+    next_id = before.next_id
+    for name, bound in wanted.bound.items():
+        if name in staying:
+            continue
+        place, instant = placed(past, groupings, wanted.bound, bound.query)
+        if place is None:
+            groupings.append({"id": f"g{next_id}", "queries": [name], "conditional": False})
+            next_id += 1
+        else:
+            place["queries"] = [*place["queries"], name]
+        if instant is not None:
+            first[name] = instant
+    return replace(
+        before, queries=wanted.texts, entries=wanted.entries, groupings=groupings, first=first, next_id=next_id
+    )
+
+
+def placed(
+    past: Past, groupings: list[dict[str, Any]], bound: Mapping[str, Bound], query: BoundQuery
+) -> tuple[dict[str, Any] | None, int | None]:
+    """The grouping for a new query, None if it needs its own, and when its first window may start.
+
+    Where everything that it needs was retained, it is answered from that; else from the first window that starts
+    after all that was seen.
+    """
+    unseen = None if past.largest is None else past.largest + 1
+    like_it = None
+    for described in groupings:
+        members = [bound[name].query for name in described["queries"]]
+        if all(call.hashed for member in members for call in member.calls) != all(call.hashed for call in query.calls):
+            continue
+        keys = {key for member in members for key in member.query.keys}
+        if set(query.query.keys) <= keys:
+            instant = retained_since(past, described, query)
+            if unseen is not None and instant is not None and instant < unseen:
+                return described, instant
+            if past.largest is not None and instant is None:
+                return described, None
+        if set(query.query.keys) == keys:
+            like_it = like_it or described
+    return like_it, unseen
+
+
+def retained_since(past: Past, described: Mapping[str, Any], query: BoundQuery) -> int | None:
+    """From which event time on a grouping's retained slices serve a new query; what was never seen if they do not."""
+    unseen = 0 if past.largest is None else past.largest + 1
+    id = described["id"]
+    grouping = past.live.groupings.get(id)
+    if grouping is None:
+        return unseen  # it was made in this very change, for another new query
+    names = needed_names(grouping.conditional, query)
+    if not names <= kept_names(grouping):
+        return unseen
+    since = past.since.get(id, {})
+    instants = [since[name] for name in (EVERYTHING, *names) if name in since]
+    table = past.tables.get(id)
+    if table is not None and is_straddled(table, query, max(instants, default=None)):
+        return unseen
+    return max(instants, default=None)
+
+
+def is_straddled(table: pa.Table, query: BoundQuery, since: int | None) -> bool:
+    """Whether some slice that reaches past ``since`` has one of the query's edges inside."""
+    starts, ends = (np.asarray(flatten(table.column(name))) for name in (START, END))
+    inside = straddled(starts, ends, edges_of(query.query.window))
+    return bool(inside.any() if since is None else (inside & (ends > since)).any())
+
+
+def kept_names(grouping: Grouping) -> set[str]:
+    """The names of all that a grouping keeps of a slice."""
+    return set().union(*(needed_names(grouping.conditional, query) for query in grouping.queries))
+
+
+def next_since(
+    since: Since, before: LivePlan | None, after: LivePlan, largest: int | None
+) -> dict[str, dict[str, int]]:
+    """From when on columns are complete under a new plan: those that are new, from what was never seen."""
+    found: dict[str, dict[str, int]] = {}
+    for id, grouping in after.groupings.items():
+        known = before.groupings.get(id) if before is not None else None
+        mine = dict(since.get(id, {}))
+        names = kept_names(grouping)
+        old = kept_names(known) if known is not None else set()
+        if largest is not None:
+            mine |= dict.fromkeys(names - old, largest + 1)
+            if known is None:
+                mine[EVERYTHING] = largest + 1
+        found[id] = {name: instant for name, instant in mine.items() if name in names or name == EVERYTHING}
+    return found

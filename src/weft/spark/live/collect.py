@@ -1,0 +1,139 @@
+"""The first half of a step on a micro-batch: rows to slices in the JVM, brought to the driver with what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from weft.plan.model import Predicate
+from weft.query.model import Window
+from weft.spark.live.planning import LivePlan
+from weft.spark.live.refeed import WATCH, Refed, depth_of, observed, scanned
+from weft.spark.live.retained import open_since
+from weft.spark.rows import event_micros, predicate_text, slices
+from weft.spark.unmerged import first_shuffle
+
+READ = "read"
+"""The name of what is counted on the way."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The slices of a micro-batch, and what was counted on the way."""
+
+    slices: pa.Table | None
+    rows: int
+    without_time: int
+    largest: int | None
+    """The largest event time."""
+    late: int
+    """Rows that no open window wants."""
+    bad: int = 0
+    """Records that could not be read."""
+
+
+class Collector:
+    """Brings the slices of one batch after another, under one plan.
+
+    Parameters
+    ----------
+    mark
+        The column that is not NULL in rows that could not be read, if there is one.
+    """
+
+    def __init__(self, live: LivePlan, mark: str | None = None) -> None:
+        self._live = live
+        self._good = "true" if mark is None else f"{mark} IS NULL"
+        self._marks = [] if mark is None else [mark]
+        self._refed: Refed | None = None
+
+    def collect(self, rows: DataFrame, watermark: int | None) -> Collected:
+        """Aggregate the rows to slices, in the JVM."""
+        found, counted = self._first(rows) if self._refed is None else self._refed.run(rows)
+        return Collected(
+            None if found is None else self._live.packing.unpack(found),
+            counted["rows"],
+            counted["rows"] - counted["timed"],
+            counted["largest"],
+            self._late(rows, counted["smallest"], watermark),
+            counted["bad"],
+        )
+
+    def _first(self, rows: DataFrame) -> tuple[pa.Table | None, Mapping[str, Any]]:
+        """The same by a plan of its own, which is kept for the next batches if that is possible."""
+        event_time = self._live.plan.event_time
+        instant = f"CASE WHEN {self._good} THEN {event_micros(rows, event_time)} END"
+        read = Observation(READ)
+        watched = scanned(rows).observe(
+            read,
+            F.expr(f"count_if({self._good})").alias("rows"),
+            F.expr(f"count_if(NOT ({self._good}))").alias("bad"),
+            F.expr(f"count({instant})").alias("timed"),
+            F.expr(f"max({instant})").alias("largest"),
+            F.expr(f"min({instant})").alias("smallest"),
+        )
+        watched = watched.where(self._good).drop(*self._marks) if self._marks else watched
+        if not self._live.plan.groupings:
+            watched.agg(F.count(F.lit(1))).collect()
+            return None, read.get
+        with slices(watched, self._live.plan) as cut:
+            packed = self._live.packing.pack(cut.frame)
+            found = packed.toArrow()
+            if cut.planned is None:
+                return found, read.get
+            map_side = first_shuffle(cut.planned).child()
+            self._refed = Refed.of(map_side, packed)
+            depth = depth_of(WATCH, map_side)
+            return found, read.get if depth is None else observed(map_side, depth)
+
+    def _late(self, rows: DataFrame, smallest: int | None, watermark: int | None) -> int:
+        """How many rows no open window wants: they are looked for only where one is later than allowed."""
+        if watermark is None or smallest is None or smallest >= min(watermark, open_for_all(self._live, watermark)):
+            return 0
+        micros = event_micros(rows, self._live.plan.event_time)
+        return rows.where(self._good).where(late_text(self._live, micros, watermark)).count()
+
+
+def open_for_all(live: LivePlan, watermark: int) -> int:
+    """From which instant on every row lies in an open window of every query; never before the watermark with gaps."""
+    since = [watermark - 2**62]
+    for query in live.plan.queries:
+        window = query.query.window
+        first = open_since(window, live.record.first.get(query.name), watermark)
+        since.append(watermark if window.range < window.slide or first is None else first)
+    return max(since)
+
+
+def late_text(live: LivePlan, micros: str, watermark: int) -> str:
+    """A condition that holds for rows that some query's WHERE lets through, but no open window wants."""
+    windows: dict[Predicate, dict[Window, int | None]] = {}
+    for query in live.plan.queries:
+        window, first = query.query.window, live.record.first.get(query.name)
+        known = windows.setdefault(query.predicate, {})
+        known[window] = first if window not in known or known[window] is not None else None
+    wanted, open_ = [], []
+    for predicate, some in windows.items():
+        reaching = " OR ".join(_reaches(micros, window, first, watermark) for window, first in some.items())
+        passes = "true" if predicate.everything else predicate_text(predicate)
+        wanted.append(passes)
+        open_.append(f"({passes} AND ({reaching}))")
+    return f"CASE WHEN {micros} < {watermark}L THEN {_any(wanted)} AND NOT ({_any(open_)}) END"
+
+
+def _any(conditions: Iterable[str]) -> str:
+    distinct = list(dict.fromkeys(conditions))
+    return "true" if "true" in distinct else "(" + " OR ".join(distinct) + ")"
+
+
+def _reaches(micros: str, window: Window, first: int | None, watermark: int) -> str:
+    """Whether a row lies in an open window."""
+    since = open_since(window, first, watermark)
+    text = f"{micros} >= {since}L"
+    if window.range < window.slide:
+        text += f" AND pmod({micros} - {window.start}L, {window.slide}L) < {window.range}L"
+    return f"({text})"

@@ -1,0 +1,45 @@
+"""A committed batch as sinks take it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from weft.query.model import Part
+from weft.spark.bind import Bound
+from weft.spark.live.checkpoint import Checkpoint
+from weft.spark.live.history import ANSWERS
+from weft.spark.live.planning import LivePlan
+from weft.spark.live.records import Manifest
+from weft.spark.sinks.sink import CommittedBatch, QueryAnswers
+
+
+def committed_batch(
+    checkpoint: Checkpoint, manifest: Manifest, live: LivePlan, names: Iterable[str], run: str
+) -> CommittedBatch:
+    """The answers of the queries ``names`` in a batch."""
+    root = f"{checkpoint.folder.root}/{ANSWERS}"
+    queries = [
+        query_answers(live.bound[name], [f"{root}/{file}" for file in manifest.answers.get(name, [])]) for name in names
+    ]
+    return CommittedBatch(manifest.batch, tuple(queries), manifest.watermark, run)
+
+
+def query_answers(bound: Bound, files: Sequence[str]) -> QueryAnswers:
+    """The answers of one query: its files, and which columns tell window and group."""
+    query = bound.query
+    start = end = None
+    keys: dict[int, str] = {}
+    for output, column in zip(query.query.outputs, query.columns, strict=True):
+        if output.part is Part.WINDOW:
+            start, end = f"{column}.start", f"{column}.end"
+        elif output.part is Part.WINDOW_START:
+            start = column
+        elif output.part is Part.WINDOW_END:
+            end = column
+        elif output.part is Part.KEY:
+            keys[output.index] = column
+    shown = tuple(keys[index] for index in sorted(keys)) if len(keys) == len(query.query.keys) else None
+    schema = to_arrow_schema(bound.schema, timezone="UTC")
+    return QueryAnswers(query.name, schema, tuple(files), (start, end), shown)

@@ -1,0 +1,225 @@
+"""The engine on a stream: one Structured Streaming query for all queries, which may come and go while it runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from weft.catalog.catalog import Catalog
+from weft.catalog.place import create_catalog
+from weft.catalog.status import Status
+from weft.errors import QueriesError, WeftError
+from weft.query.sparksql import parse_file
+from weft.spark.bind import Stream
+from weft.spark.live.checkpoint import Checkpoint
+from weft.spark.live.history import History
+from weft.spark.live.job import Job
+from weft.spark.live.planning import bind_all
+from weft.spark.live.progress import Progress
+from weft.spark.live.records import Settings
+from weft.spark.live_sources.source import LiveSource
+from weft.spark.sinks.sink import Sink
+from weft.spark.step import SETTINGS as STEP_SETTINGS
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When a micro-batch begins, and when the stream ends."""
+
+    trigger: str | None = None
+    """How often, such as ``1 second``; as soon as the one before is done if not given."""
+    available_now: bool = False
+    """Only what is there at the start, then end."""
+    drain: bool = False
+    """After that, close all windows."""
+
+
+class LiveEngine:
+    """Answers many window queries over a running stream; made by :meth:`weft.Engine.start`.
+
+    Answers go to the sinks when the watermark has reached their window's end. Everything that has to survive a crash
+    lies in the checkpoint; an engine that is started again on it goes on where the last one was.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        source: LiveSource,
+        checkpoint: str,
+        lateness: int,
+        sinks: Sequence[Sink],
+        *,
+        catalog_url: str | None = None,
+        technique: str = "auto",
+        pace: Pace | None = None,
+    ) -> None:
+        if not source.rows.isStreaming:
+            raise WeftError(f"stream {stream.name} is not a streaming DataFrame: use spark.readStream, or .run()")
+        self.stream = stream
+        self.source = source
+        self.pace = pace or Pace()
+        self.checkpoint = Checkpoint(checkpoint)
+        self.catalog: Catalog = create_catalog(checkpoint, catalog_url)
+        history = History(self.checkpoint)
+        settings = history.settings(Settings(uuid4().hex, stream.name, stream.event_time, lateness))
+        self.progress = Progress()
+        self.job = Job(
+            history, settings, stream, source, self.catalog, sinks, technique=technique, listeners=[self.progress.note]
+        )
+        self._turn = threading.Lock()
+        self._stopped = False
+        self._error: BaseException | None = None
+        self._tuned = False
+        self._query: StreamingQuery | None = None
+        self._closed = False
+
+    # ----------------------------------------------------------------------------------------------------- running
+
+    def start(self) -> LiveEngine:
+        """Take up where the checkpoint is and begin."""
+        self.job.recover()
+        if self.job.last.drained:
+            return self
+        writer = self.source.rows.writeStream.queryName(f"weft-{uuid4().hex[:8]}").foreachBatch(self._batch)
+        writer = writer.option("checkpointLocation", self.checkpoint.spark)
+        if self.pace.available_now:
+            writer = writer.trigger(availableNow=True)
+        elif self.pace.trigger is not None:
+            writer = writer.trigger(processingTime=self.pace.trigger)
+        self._query = writer.start()
+        return self
+
+    def _batch(self, rows: DataFrame, number: int) -> None:
+        with self._turn:
+            if self._stopped:
+                # not a return: Spark would take the batch for done
+                raise WeftError(f"the engine was stopped before batch {number}")
+            try:
+                self._tune(rows.sparkSession)
+                self.job.process(rows, number)
+            except BaseException as error:
+                self._error = error
+                raise
+
+    def _tune(self, spark: SparkSession) -> None:
+        """Settings that suit the shared pass, in the session that Spark gives the stream."""
+        if not self._tuned:
+            cores = spark.sparkContext.defaultParallelism
+            for key, value in {**STEP_SETTINGS, "spark.sql.shuffle.partitions": str(cores)}.items():
+                spark.conf.set(key, value)
+            self._tuned = True
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait until the stream ends, for ``timeout`` seconds at most; whether it has ended.
+
+        Raises what stopped the stream if it did not end of its own accord.
+        """
+        if self._query is not None:
+            ended = self._wait(self._query, timeout)
+            if not ended:
+                return False
+            if self.pace.available_now and self.pace.drain and not self._stopped:
+                self.job.drain()
+        self._close()
+        return True
+
+    def _wait(self, query: StreamingQuery, timeout: float | None) -> bool:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            while True:
+                # in steps, so that signals are heard
+                step = 0.5 if deadline is None else max(min(deadline - time.monotonic(), 0.5), 0.01)
+                if query.awaitTermination(step):
+                    return True
+                if deadline is not None and time.monotonic() >= deadline:
+                    return False
+        except StreamingQueryException as error:
+            if self._stopped:
+                return True
+            self._close()
+            raise (self._error or error) from None
+
+    def look(self) -> None:
+        """Decide about queries that were added, unless a batch runs, which does so itself."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self.job.look()
+            finally:
+                self._turn.release()
+
+    def stop(self) -> None:
+        """Finish the batch that runs, commit it, and end."""
+        with self._turn:
+            self._stopped = True
+            if self._query is not None:
+                self._query.stop()
+        self._close()
+
+    def _close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self.job.outbox.close()
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether all windows were closed for good."""
+        return self.job.last.drained
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the stream runs."""
+        return self._query is not None and self._query.isActive
+
+    # ----------------------------------------------------------------------------------------------------- queries
+
+    def sql(self, text: str) -> list[str]:
+        """Add the queries of ``text`` to the running stream, all or none; they are answered from the next batch on.
+
+        Raises
+        ------
+        QueriesError
+            With every bad query, where in its text, what is wrong and what would be right.
+        """
+        columns = {self.stream.name: tuple(self.stream.rows.columns)}
+        queries = parse_file(text, columns, taken=self.queries)
+        _, errors = bind_all(self.stream, {query.name: f"-- name: {query.name}\n{query.text}" for query in queries})
+        if errors:
+            raise QueriesError(list(errors.values()))
+        return [entry.name for entry in self.catalog.add(text)]
+
+    def drop(self, name: str) -> None:
+        """Drop a query; it is not answered from the next batch on."""
+        self.catalog.drop(name)
+
+    def pause(self, name: str) -> None:
+        """Leave a query out until it is resumed."""
+        self.catalog.pause(name)
+
+    def resume(self, name: str) -> None:
+        """Answer a paused query again, as if it were new: from its first whole window."""
+        self.catalog.resume(name)
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The names of the queries that are answered, or will be from the next batch on."""
+        return tuple(entry.name for entry in self.catalog.entries("pending", "active", "paused"))
+
+    def status(self) -> Status:
+        """How the stream is."""
+        status = self.progress.status(self.job)
+        status["state"] = self._state()
+        return status
+
+    def _state(self) -> str:
+        if self._error is not None:
+            return "failed"
+        if self.is_drained:
+            return "drained"
+        return "running" if self.is_active else "stopped"

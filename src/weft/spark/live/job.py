@@ -1,0 +1,343 @@
+"""The job: one micro-batch after another, each committed by one manifest and then delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from uuid import uuid4
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from weft.catalog.catalog import Catalog
+from weft.errors import WeftError
+from weft.plan.model import BoundQuery
+from weft.spark.bind import Stream
+from weft.spark.failures import culprits, data_error
+from weft.spark.files import Folder
+from weft.spark.live import segments
+from weft.spark.live.answering import SelectLists, write_answers
+from weft.spark.live.changes import EVERYTHING, Past, changed_plan, next_since
+from weft.spark.live.clock import Clock, largest_of, watermark_after
+from weft.spark.live.collect import Collected, Collector
+from weft.spark.live.committed import committed_batch
+from weft.spark.live.history import ANSWERS, History
+from weft.spark.live.lease import Lease
+from weft.spark.live.outbox import Outbox
+from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
+from weft.spark.live.records import BatchStart, Counts, Manifest, PlanRecord, Settings
+from weft.spark.live.registry import Registry
+from weft.spark.live.state import Segment, State, by_grouping, conformed, open_rows, reach
+from weft.spark.live.turn import Finals
+from weft.spark.live_sources.source import BAD, LiveSource
+from weft.spark.rows import slices
+from weft.spark.sinks.sink import Sink
+
+NOTHING = Manifest(batch=-1, plan=0, epoch=0, watermark=None, largest=None)
+"""What stands before the first commit."""
+NO_ROWS = Collected(None, 0, 0, None, 0)
+
+Listener = Callable[["Job", Manifest], object]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A batch that is computed, but not committed."""
+
+    manifest: Manifest
+    state: State
+    finals: Finals
+
+
+class Job:
+    """Runs batches over one checkpoint. Everything that it knows it could read again from there."""
+
+    def __init__(
+        self,
+        history: History,
+        settings: Settings,
+        stream: Stream,
+        source: LiveSource,
+        catalog: Catalog,
+        sinks: Sequence[Sink],
+        *,
+        technique: str = "auto",
+        listeners: Sequence[Listener] = (),
+    ) -> None:
+        self.history = history
+        self.settings = settings
+        self.stream = stream
+        self.source = source
+        self.registry = Registry(stream, catalog)
+        self.technique = technique
+        self.listeners = listeners
+        self.lease = Lease.take(history.checkpoint)
+        self.outbox = Outbox(history.checkpoint, sinks)
+        self.live: LivePlan | None = None
+        self.state = State()
+        self.finals: Finals | None = None
+        self.kept: list[Manifest] = []
+        self.clock = Clock()
+        self._collector: Collector | None = None
+        self._lists: SelectLists | None = None
+        self._told = 0
+        """The plan whose queries the sinks have heard of."""
+        self._swept = False
+
+    @property
+    def last(self) -> Manifest:
+        """The last commit."""
+        return self.kept[-1] if self.kept else NOTHING
+
+    # ------------------------------------------------------------------------------------------------- restarts
+
+    def recover(self) -> None:
+        """Take up where the last commit left off, and deliver what was committed but not delivered."""
+        self.kept = self.history.committed()
+        if self.kept:
+            self._load()
+            self.history.sweep(self.kept)
+        self.outbox.open(self.last.batch)
+        self._refuse_failed()
+        for manifest in self.kept:
+            if manifest.batch >= self.outbox.behind:
+                self._deliver(manifest)
+
+    def _load(self) -> None:
+        """The state as the last manifest lists it."""
+        manifest = self.last
+        self.state = State()
+        live = self._plan(manifest.plan)
+        self._follow(live)
+        for file, level in manifest.state:
+            tables = conformed(segments.read(self.history.checkpoint, file), live)
+            if tables:
+                self.state.segments.append(Segment(tables, level, file))
+
+    def _plan(self, version: int) -> LivePlan:
+        """A plan by its version; the present one if it has that."""
+        if self.live is not None and self.live.record.version == version:
+            return self.live
+        record = self.history.plan(version)
+        bound, errors = self.registry.bind(record.queries)
+        if errors:
+            raise WeftError("a query of the running plan cannot be bound any more:\n" + "\n".join(errors.values()))
+        return live_plan(self.stream, record, bound)
+
+    # --------------------------------------------------------------------------------------------------- batches
+
+    def process(self, rows: DataFrame, batch: int) -> None:
+        """Run a micro-batch, unless it is committed already."""
+        if self.last.drained:
+            raise WeftError(
+                f"{self.history.checkpoint.root} is drained: all its windows are closed; new rows need a new checkpoint"
+            )
+        if batch > self.last.batch:
+            start = self._begin(batch, rows, drain=False)
+            self._commit(self._run(rows, start))
+
+    def drain(self) -> None:
+        """Close all windows: the last step of a bounded stream."""
+        if not self.last.drained:
+            start = self._begin(self.last.batch + 1, None, drain=True)
+            self._commit(self._finish(NO_ROWS, start, {}))
+
+    def look(self) -> None:
+        """Decide about new queries between two batches."""
+        if not self.last.drained:
+            following = self.last.batch + 1
+            # a batch that was started before a crash is run as it was started
+            self.registry.look(following + (self.history.started(following) is not None))
+
+    def _begin(self, batch: int, rows: DataFrame | None, *, drain: bool) -> BatchStart:
+        """What the batch starts from, as it was written down if it was started before; plan and state follow it."""
+        self.clock = Clock()
+        self.lease.check()
+        start = self.history.started(batch)
+        if start is None:
+            version = self._wanted_plan(rows, batch)
+            start = self.history.start(BatchStart(batch, version, self.last.watermark, self.lease.epoch, drain))
+        else:
+            self.registry.accept(self.history.plan(start.plan), batch)
+        live = self._plan(start.plan)
+        if live is not self.live:
+            if self.kept:
+                since = next_since(self.last.since, self.live, live, self.last.largest)
+                self.kept[-1] = replace(self.last, since=since)
+            self._follow(live)
+        # Spark's own pages show what a job is for
+        self.stream.rows.sparkSession.sparkContext.setJobDescription(f"weft batch {batch}: rows to slices")
+        self.clock.note("start")
+        return start
+
+    def _follow(self, live: LivePlan) -> None:
+        """Go on under another plan."""
+        self.live = live
+        self.state = self.state.conformed(live)
+        self.finals = None
+        self._collector = Collector(live, None if self.source.letters is None else BAD)
+        self._lists = SelectLists(self.stream.session, live)
+
+    def _run(self, rows: DataFrame, start: BatchStart) -> Done:
+        """Compute a batch; queries that a value stops are left out, by name, and all others go on."""
+        failed: dict[str, str] = {}
+        while True:
+            assert self.live is not None and self._collector is not None
+            try:
+                collected = self._collector.collect(rows, start.watermark)
+            except PySparkException as error:
+                found = self._culprits(self.live, rows) if data_error(error) else {}
+                if not found:
+                    raise
+            else:
+                if collected.bad and self.source.letters is not None:
+                    self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch)
+                return self._finish(collected, start, failed)
+            failed |= found
+            self._follow(live_plan(self.stream, without(self.live.record, found), self.live.bound))
+
+    def _culprits(self, live: LivePlan, rows: DataFrame) -> dict[str, str]:
+        """The queries that cannot be computed over these rows, and why."""
+
+        def attempt(some: Sequence[BoundQuery]) -> str | None:
+            others = {query.name for query in live.plan.queries} - {query.name for query in some}
+            reduced = live_plan(self.stream, without(live.record, others), live.bound)
+            try:
+                with slices(self._readable(rows), reduced.plan) as cut:
+                    cut.frame.write.format("noop").mode("overwrite").save()
+            except PySparkException as error:
+                return data_error(error)
+            return None
+
+        return culprits(live.plan.queries, attempt)
+
+    def _readable(self, rows: DataFrame) -> DataFrame:
+        return rows if self.source.letters is None else rows.where(f"{BAD} IS NULL").drop(BAD)
+
+    def _finish(self, collected: Collected, start: BatchStart, failed: Mapping[str, str]) -> Done:
+        """The second half of the step, and its files."""
+        live = self.live
+        assert live is not None
+        largest = largest_of(self.last.largest, collected.largest)
+        watermark = watermark_after(start.watermark, largest, self.settings.lateness)
+        fresh = {} if collected.slices is None else by_grouping(live, collected.slices)
+        fresh = {id: open_rows(table, live, id, start.watermark) for id, table in fresh.items()}
+        self.clock.note("slices")
+        # a batch that fails leaves no half-fed cache behind
+        finals, self.finals = self.finals or Finals(live, self.state, start.watermark), None
+        finals.absorb(fresh)
+        emission = live.emission(start.watermark, None if start.drain else watermark)
+        attempt = f"{start.batch:010}-{self.lease.epoch}-{uuid4().hex[:12]}"
+        folder = Folder(f"{self.history.checkpoint.folder.root}/{ANSWERS}/{attempt}")
+        assert self._lists is not None
+        written = write_answers(live, self._lists, finals.answers(emission), folder)
+        self.clock.note("answers")
+        state = State() if start.drain else self._save(self.state.after(live, fresh, watermark), attempt)
+        self.clock.note("state")
+        counts = Counts(
+            rows=collected.rows,
+            without_time=collected.without_time,
+            late=collected.late,
+            bad=collected.bad,
+            slices=sum(map(len, fresh.values())),
+            answers=written.rows,
+            state_rows=state.rows,
+            state_bytes=state.bytes,
+            seconds=self.clock.seconds,
+        )
+        manifest = Manifest(
+            batch=start.batch,
+            plan=start.plan,
+            epoch=self.lease.epoch,
+            watermark=watermark,
+            largest=largest,
+            state=[(segment.file or "", segment.level) for segment in state.segments],
+            since=self._since(live, watermark, largest),
+            answers={name: [f"{attempt}/{file}" for file in files] for name, files in written.files.items()},
+            failed={**failed, **written.failed},
+            counts=asdict(counts),
+            drained=start.drain,
+        )
+        return Done(manifest, state, finals)
+
+    def _save(self, state: State, attempt: str) -> State:
+        """Write the segments that are new."""
+        for number, segment in enumerate(state.segments):
+            if segment.file is None:
+                file = f"{attempt}-{number}.arrows"
+                segments.write(self.history.checkpoint, file, segment.tables)
+                state.segments[number] = replace(segment, file=file)
+        return state
+
+    def _since(self, live: LivePlan, watermark: int | None, largest: int | None) -> dict[str, dict[str, int]]:
+        found = {}
+        for id in live.groupings:
+            mine = dict(self.last.since.get(id, {}))
+            reached = reach(live, id, watermark, largest)
+            if reached is not None:
+                mine[EVERYTHING] = max(reached, mine.get(EVERYTHING, reached))
+            found[id] = mine
+        return found
+
+    def _commit(self, done: Done) -> None:
+        """Make the batch count, tell the sinks, and throw away what is two batches old."""
+        self.lease.check()
+        if self.history.commit(done.manifest):
+            self.state = done.state
+            self.finals = None if done.finals.is_swollen else done.finals
+            self.kept.append(done.manifest)
+        else:
+            # the driver before this one committed the batch at the last moment: what it wrote counts
+            self.kept.append(self.history.manifest(done.manifest.batch))
+            self._load()
+        self.clock.note("commit")
+        self._deliver(self.last)
+        self.clock.note("deliver")
+        self._refuse_failed()
+        for listener in self.listeners:
+            listener(self, self.last)
+        while len(self.kept) > 2:
+            self.history.forget(self.kept[0], self.kept[1:])
+            del self.kept[0]
+        if not self._swept:
+            self.history.sweep(self.kept)
+            self._swept = True
+        self.clock.note("tidy")
+
+    def _deliver(self, manifest: Manifest) -> None:
+        """Hand a batch to the sinks; queries without answers are told of once."""
+        live = self._plan(manifest.plan)
+        names = manifest.answers if self._told == manifest.plan else live.record.queries
+        self._told = manifest.plan
+        self.outbox.deliver(committed_batch(self.history.checkpoint, manifest, live, names, self.settings.run))
+
+    def _refuse_failed(self) -> None:
+        if self.last.failed:
+            self.registry.refuse_failed(self.last, self.history.plan(self.last.plan))
+
+    # --------------------------------------------------------------------------------------------------- queries
+
+    def _wanted_plan(self, rows: DataFrame | None, batch: int) -> int:
+        """The version of the plan for the next batch: another one if the catalog has changed."""
+        version = self.registry.changed
+        if self.live is not None and version is None and (self.live.record.sampled or self.last.largest is not None):
+            return self.live.record.version
+        record = self._next_record(self.registry.wanted(), rows)
+        if self.live is not None and record == replace(self.live.record, version=record.version):
+            record = self.live.record
+        else:
+            record = self.history.keep_plan(record)
+            described = {"queries": record.queries, "groupings": record.groupings}
+            self.registry.catalog.record_plan(record.version, batch, described)
+        if version is not None:
+            # as it was before the entries were read: a change that came in between is seen at the next batch
+            self.registry.planned(version, record, batch)
+        return record.version
+
+    def _next_record(self, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
+        if self.live is None or self.last.largest is None:
+            good = None if rows is None else self._readable(rows)
+            sample = good if good is not None and not good.isEmpty() else None
+            return first_plan(self.stream, wanted, sample, self.technique)
+        tables = self.state.tables(self.live, self.last.watermark)
+        return changed_plan(Past(self.live, tables, self.last.since, self.last.largest), wanted)

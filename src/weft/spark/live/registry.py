@@ -1,0 +1,76 @@
+"""The queries of a running stream: what the catalog asks for, bound to the stream, and what the job says to that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from weft.catalog.catalog import Catalog
+from weft.spark.bind import Bound, Stream
+from weft.spark.live.planning import Wanted, bind_all
+from weft.spark.live.records import Manifest, PlanRecord
+
+
+class Registry:
+    """Keeps the catalog and the plans of a stream in step."""
+
+    def __init__(self, stream: Stream, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._stream = stream
+        self._bound: dict[str, tuple[str, Bound]] = {}
+        self._planned = -1
+        self._looked = -1
+
+    def bind(self, texts: Mapping[str, str]) -> tuple[dict[str, Bound], dict[str, str]]:
+        """Queries bound to the stream, and why others cannot be; each text is looked at once."""
+        new = {name: text for name, text in texts.items() if self._bound.get(name, ("",))[0] != text}
+        found, errors = bind_all(self._stream, new)
+        self._bound |= {name: (texts[name], bound) for name, bound in found.items()}
+        bound = {name: self._bound[name][1] for name in texts if name not in errors}
+        return bound, {name: str(error) for name, error in errors.items()}
+
+    @property
+    def version(self) -> int:
+        """The version of the catalog that the present plan follows."""
+        return max(self._planned, 0)
+
+    @property
+    def changed(self) -> int | None:
+        """The catalog's version, if the present plan does not follow it; None if it does."""
+        version = self.catalog.version()
+        return None if version == self._planned else version
+
+    def planned(self, version: int, record: PlanRecord, batch: int) -> None:
+        """A plan follows the catalog as it was at ``version``, from ``batch`` on."""
+        self.accept(record, batch)
+        self._planned = version
+
+    def wanted(self) -> Wanted:
+        """What the catalog asks for, as far as it can be run; the rest is refused there."""
+        entries = {entry.name: entry for entry in self.catalog.entries("pending", "active")}
+        bound, errors = self.bind({name: entry.sql for name, entry in entries.items()})
+        for name, message in errors.items():
+            self.catalog.refuse(name, message, id=entries[name].id)
+        good = {name: entry for name, entry in entries.items() if name in bound}
+        texts = {name: entry.sql for name, entry in good.items()}
+        return Wanted(texts, {name: entry.id for name, entry in good.items()}, bound)
+
+    def accept(self, record: PlanRecord, batch: int) -> None:
+        """Say that the queries of a plan are answered from ``batch`` on."""
+        self._accept(record.entries, batch)
+
+    def look(self, following: int) -> None:
+        """Decide about new queries between two batches: a stream without rows must not keep people waiting."""
+        version = self.catalog.version()
+        if version not in (self._planned, self._looked):
+            self._accept(self.wanted().entries, following)
+            self._looked = version
+
+    def _accept(self, entries: Mapping[str, int], batch: int) -> None:
+        accepted = [entry for entry in self.catalog.entries("pending") if entries.get(entry.name) == entry.id]
+        if accepted:
+            self.catalog.accept_all(accepted, batch)
+
+    def refuse_failed(self, manifest: Manifest, record: PlanRecord) -> None:
+        """Say which queries a value has stopped in a batch: they are not in the next plan."""
+        for name, reason in manifest.failed.items():
+            self.catalog.refuse(name, f"batch {manifest.batch}: {reason}", id=record.entries[name])

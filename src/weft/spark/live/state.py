@@ -1,0 +1,166 @@
+"""The state of a stream: retained slices, as one segment a batch, put together as they grow old.
+
+Segments are merged like the runs of a log-structured store: ``WIDTH`` neighbours of one level become one of the next.
+So a slice is written a few times in its life, the files are few, and the bytes written a batch grow with what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from weft.algebra.measures import Array, flatten
+from weft.spark.finals import GROUPING
+from weft.spark.live.planning import LivePlan
+from weft.spark.live.retained import END, START, coarsened, conform, merged, open_since, open_slices, slice_ends, tagged
+
+WIDTH = 16
+Tables = Mapping[str, pa.Table]
+"""Retained slices by the id of their grouping."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Slices of one or several neighbouring batches."""
+
+    tables: Tables
+    level: int = 0
+    file: str | None = None
+    """Where they are written; None while they are not."""
+
+    @cached_property
+    def newest(self) -> dict[str, int]:
+        """When the last slice of each grouping begins."""
+        return {id: int(starts_of(table).max()) for id, table in self.tables.items()}
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(map(len, self.tables.values()))
+
+    @cached_property
+    def bytes(self) -> int:
+        """How large it is in memory."""
+        return sum(table.nbytes for table in self.tables.values())
+
+
+@dataclass
+class State:
+    """All retained slices, oldest segment first."""
+
+    segments: list[Segment] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(segment.rows for segment in self.segments)
+
+    @property
+    def bytes(self) -> int:
+        """How large they are in memory."""
+        return sum(segment.bytes for segment in self.segments)
+
+    def tables(self, live: LivePlan, watermark: int | None) -> dict[str, pa.Table]:
+        """Everything that is still needed, merged."""
+        return merged_tables(self.segments, live, watermark)
+
+    def conformed(self, live: LivePlan) -> State:
+        """The same slices under another plan."""
+        return State([Segment(conformed(one.tables, live), one.level, one.file) for one in self.segments])
+
+    def after(self, live: LivePlan, fresh: Tables, watermark: int | None) -> State:
+        """The next state, with what a batch brought, and without what no window needs that ends after ``watermark``."""
+        oldest = oldest_needed(live, watermark)
+        segments = [segment for segment in self.segments if is_needed(segment, oldest)]
+        left = {id: open_rows(table, live, id, watermark) for id, table in fresh.items()}
+        left = {id: table for id, table in left.items() if len(table)}
+        if left:
+            segments.append(Segment(left))
+        while len(segments) >= WIDTH and len({segment.level for segment in segments[-WIDTH:]}) == 1:
+            together = merged_tables(segments[-WIDTH:], live, watermark)
+            level = segments[-1].level + 1
+            del segments[-WIDTH:]
+            if together:
+                segments.append(Segment(together, level))
+        return State(segments)
+
+
+def merged_tables(segments: Sequence[Segment], live: LivePlan, watermark: int | None) -> dict[str, pa.Table]:
+    """The needed slices of several segments, merged."""
+    found = {}
+    for id, grouping in live.groupings.items():
+        parts = [segment.tables[id] for segment in segments if id in segment.tables]
+        if parts:
+            left = open_rows(pa.concat_tables(parts), live, id, watermark)
+            if len(left):
+                found[id] = merged(grouping, coarsened(left.combine_chunks(), live.windows[id], watermark))
+    return found
+
+
+def conformed(tables: Tables, live: LivePlan) -> dict[str, pa.Table]:
+    """Tables of an earlier plan under this one."""
+    return {
+        id: conform(table, live.groupings[id], live.schemas[id]) for id, table in tables.items() if id in live.groupings
+    }
+
+
+def oldest_needed(live: LivePlan, watermark: int | None) -> dict[str, int | None]:
+    """By a grouping's id: when the oldest slice begins that some window may need; None if all may be needed."""
+    found: dict[str, int | None] = {}
+    for id, windows in live.windows.items():
+        since = [open_since(window, first, watermark) for window, first in windows.items()]
+        known = [instant for instant in since if instant is not None]
+        found[id] = min(known) if len(known) == len(since) else None
+    return found
+
+
+def is_needed(segment: Segment, oldest: Mapping[str, int | None]) -> bool:
+    """Whether some window may need a slice of the segment."""
+    for id, newest in segment.newest.items():
+        if id in oldest:
+            since = oldest[id]
+            if since is None or newest >= since:
+                return True
+    return False
+
+
+def starts_of(table: pa.Table) -> Array:
+    """When each slice begins."""
+    return np.asarray(flatten(table.column(START)))
+
+
+def open_rows(table: pa.Table, live: LivePlan, id: str, watermark: int | None) -> pa.Table:
+    """The slices that some window covers which ends after ``watermark``."""
+    chosen = open_slices(starts_of(table), live.windows[id], watermark)
+    return table if chosen.all() else table.filter(pa.array(chosen))
+
+
+def by_grouping(live: LivePlan, received: pa.Table) -> dict[str, pa.Table]:
+    """New slices as they come from the aggregation, as a table a grouping that can be retained."""
+    numbers = np.asarray(flatten(received.column(GROUPING))) if len(received) else np.empty(0, np.int64)
+    found = {}
+    for number, (id, grouping) in enumerate(live.groupings.items()):
+        chosen = np.flatnonzero(numbers == number)
+        if not len(chosen):
+            continue
+        names = live.names[id]
+        own = received.select(list(names)).rename_columns(list(names.values()))
+        own = own if len(chosen) == len(own) else own.take(pa.array(chosen))
+        ends = slice_ends(starts_of(own), grouping.progressions)
+        own = own.append_column(END, pa.array(ends))
+        found[id] = tagged(own.select(live.schemas[id].names).cast(live.schemas[id]), grouping)
+    return found
+
+
+def reach(live: LivePlan, id: str, watermark: int | None, largest: int | None) -> int | None:
+    """From which event time on all rows of a grouping are retained; None if from the beginning."""
+    whole = {window: first for window, first in live.windows[id].items() if window.range >= window.slide}
+    if not whole:
+        return None if largest is None else largest + 1
+    since = [open_since(window, first, watermark) for window, first in whole.items()]
+    known = [instant for instant in since if instant is not None]
+    return min(known) if len(known) == len(since) else None

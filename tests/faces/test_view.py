@@ -1,0 +1,129 @@
+"""The live view rendered to text, and the log lines that take its place."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from weft.catalog import Status
+from weft.catalog.status import Trouble
+from weft.cli import logs
+from weft.cli.view import Lines, picture, shown
+
+BUSY: Status = {
+    "state": "running",
+    "started": 1_000.0,
+    "batch": 41,
+    "batches": 42,
+    "rows": 4_200_000,
+    "batch_rows": 100_000,
+    "rows_per_second": 137_254.4,
+    "batch_seconds": 0.7285,
+    "watermark": 1_700_000_000_000_000,
+    "lag_seconds": 12.5,
+    "late_rows": 3,
+    "bad_rows": 2,
+    "rows_without_time": 1,
+    "answers": 999_999,
+    "answers_per_second": 55_000.0,
+    "state_bytes": 34_500_000,
+    "trees": 7,
+    "queries": 1_000,
+    "paused": 4,
+    "sinks": {"parquet:/answers": 41, "kafka:answers": 40},
+    "errors": [{"at": 0.0, "message": "long ago"}]
+    + [{"at": 3600.0 + n, "message": f"cannot [reach] broker {n}\nand a stack trace"} for n in range(3)],
+}
+
+
+def rendered(status: Status, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(picture(status, now=1_075.0))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_view_shows_every_figure() -> None:
+    text = rendered(BUSY)
+    for figure in (
+        "weft running for 1 min 15 s",
+        "137,254/s",
+        "4,200,000 since the start",
+        "728 ms",
+        "batch 41, 100,000 rows",
+        "2023-11-14 22:13:20",
+        "lag 12.5 s",
+        "2 bad, 1 without event time",
+        "55,000/s",
+        "34.5 MB",
+        "in 7 trees, 4 paused",
+        "parquet:/answers (batch 41)",
+    ):
+        assert figure in text, text
+
+
+def test_the_view_shows_the_last_errors_a_line_each_as_they_are() -> None:
+    text = rendered(BUSY)
+    assert "01:00:02 cannot [reach] broker 2" in text
+    assert "long ago" not in text
+    assert "stack trace" not in text
+
+
+@pytest.mark.parametrize("status", [{}, {"state": "starting"}, {"state": "running", "watermark": None, "batch": 0}])
+def test_the_view_can_be_drawn_before_there_is_anything_to_tell(status: Status) -> None:
+    assert "rows" in rendered(status)
+
+
+def test_a_drained_stream_is_at_the_end_of_time() -> None:
+    assert "end of time" in rendered({"state": "drained", "watermark": 2**63 - 1})
+
+
+def test_the_view_fits_a_narrow_terminal() -> None:
+    assert max(len(line) for line in rendered(BUSY, width=60).splitlines()) <= 60
+
+
+def test_on_a_terminal_the_view_is_drawn_again_and_stays_as_it_was_last() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with shown(console) as report:
+        report({"state": "running", "rows": 1})
+        report({"state": "stopped", "rows": 777})
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "777 since the start" in text
+    assert text.endswith("\x1b[?25h"), "the cursor is back"
+
+
+def test_elsewhere_lines_are_logged_instead(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("info", "json")
+    with shown(Console(file=io.StringIO())) as report:
+        report({"state": "starting", "pid": 1})
+        report(BUSY)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["message"] for line in lines if line["level"] == "info"] == ["starting", "running"]
+    assert lines[-1]["rows_per_second"] == 137_254.4
+    assert "pid" not in lines[0]
+
+
+def test_a_line_a_batch_but_not_more_than_one_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("info", "json")
+    now = 0.0
+    lines = Lines(clock=lambda: now)
+    for batch in range(31):
+        now = batch * 0.25
+        lines.report({"state": "running", "batch": batch})
+        lines.report({"state": "running", "batch": batch})
+    lines.report({"state": "stopped", "batch": 31})
+    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["message"] for line in told] == ["running", *["batch"] * 7, "stopped"]
+    assert [line["batch"] for line in told] == [0, 4, 8, 12, 16, 20, 24, 28, 31]
+
+
+def test_an_error_is_logged_once(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("error", "json")
+    lines = Lines()
+    first: Trouble = {"at": 1.0, "message": "one"}
+    second: Trouble = {"at": 2.0, "message": "two"}
+    lines.report({"state": "running", "errors": [first]})
+    lines.report({"state": "running", "errors": [first, second]})
+    assert [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()] == ["one", "two"]

@@ -1,0 +1,115 @@
+"""A job fed by hand: micro-batches and answers as plain rows. What ``foreachBatch`` does, without the stream."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+from weft.catalog import create_catalog
+from weft.spark.bind import Stream
+from weft.spark.live.checkpoint import Checkpoint
+from weft.spark.live.history import History
+from weft.spark.live.job import Job
+from weft.spark.live.records import Settings
+from weft.spark.live_sources.source import LiveSource
+from weft.spark.sinks.sink import CommittedBatch
+from weft.spark.step import SETTINGS
+
+SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("v", pa.int64()), ("x", pa.float64())])
+SECOND = 1_000_000
+Row = tuple[Any, ...]
+
+
+class Collecting:
+    """A sink that keeps rows in memory; a batch that it has taken already changes nothing."""
+
+    name = "collecting"
+
+    def __init__(self) -> None:
+        self.batches: dict[int, dict[str, list[Row]]] = {}
+        self.watermarks: dict[int, int | None] = {}
+
+    def open(self) -> None:
+        pass
+
+    def deliver(self, batch: CommittedBatch) -> None:
+        rows = {
+            one.query: [row for table in one.tables() for row in plain(table)] for one in batch.answers if one.files
+        }
+        assert self.batches.setdefault(batch.number, rows) == rows, "a batch that is delivered again is the same"
+        self.watermarks[batch.number] = batch.watermark
+
+    def close(self) -> None:
+        pass
+
+    def rows(self, query: str) -> list[Row]:
+        """All rows of a query, batch after batch."""
+        return [row for number in sorted(self.batches) for row in self.batches[number].get(query, [])]
+
+
+def plain(table: pa.Table) -> list[Row]:
+    """Rows as tuples; instants as microseconds."""
+    columns = [[unzoned(value) for value in column.to_pylist()] for column in table.columns]
+    return list(zip(*columns, strict=True)) if columns else []
+
+
+def unzoned(value: Any) -> Any:
+    if isinstance(value, datetime.datetime):
+        return round((value - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)).total_seconds() * SECOND)
+    if isinstance(value, dict):
+        return tuple((name, unzoned(one)) for name, one in value.items())
+    return value
+
+
+class Driven:
+    """A job over the stream ``s(ts, k, v, x)`` in a folder; a new one on the same folder is a restart."""
+
+    def __init__(self, spark: SparkSession, folder: Path, lateness: int, sink: Collecting | None = None) -> None:
+        # as the live engine has it: its own session, with settings that suit the shared pass
+        self.spark = spark.newSession()
+        for key, value in SETTINGS.items():
+            self.spark.conf.set(key, value)
+        self.sink = sink or Collecting()
+        self.catalog = create_catalog(str(folder))
+        history = History(Checkpoint(str(folder)))
+        settings = history.settings(Settings(uuid4().hex, "s", "ts", lateness))
+        stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts")
+        self.job = Job(history, settings, stream, LiveSource(stream.rows), self.catalog, [self.sink])
+        self.job.recover()
+
+    def add(self, queries: Mapping[str, str]) -> None:
+        """Queries by name, from the next batch on."""
+        if queries:
+            self.catalog.add("".join(f"-- name: {name}\n{text};\n" for name, text in queries.items()))
+
+    def feed(self, rows: Iterable[Row]) -> None:
+        """One micro-batch."""
+        batch = list(rows)
+        self.job.process(frame(self.spark, batch), self.job.last.batch + 1)
+        assert self.job.last.counts["rows"] == len(batch)
+
+    def rows(self, query: str) -> Counter[Row]:
+        """All answers so far."""
+        return Counter(self.sink.rows(query))
+
+
+def frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
+    """Rows of the stream as Spark hands them to ``foreachBatch``."""
+    made = spark.createDataFrame(table(rows))
+    rdd, schema = made._jdf.queryExecution().toRdd(), made._jdf.schema()
+    return ClassicDataFrame(spark._jsparkSession.internalCreateDataFrame(rdd, schema, False), spark)
+
+
+def table(rows: Iterable[Row]) -> pa.Table:
+    """Rows of the stream as Arrow."""
+    columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [[], [], [], []]
+    arrays = [pa.array(column, item.type) for column, item in zip(columns, SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)

@@ -1,0 +1,144 @@
+"""Queries that come and go while a stream runs: each is answered for its lifetime, no other notices."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from live.driven import SECOND, Driven
+from live.live_cases import BEGIN, Case, case_of, naive_query, sql
+from live.naive_stream import NaiveStream
+from weft.query.model import Window
+
+LATENESS = 5 * SECOND
+
+
+def batch_of(rnd: random.Random, number: int, count: int = 40) -> list[tuple]:
+    """Ten seconds of event time, with disorder within the allowed lateness."""
+    instants = [number * 10 * SECOND + rnd.randrange(10 * SECOND) for _ in range(count)]
+    late = [max(instant - rnd.choice((0, 0, 4 * SECOND)), 0) for instant in instants]
+    return [(BEGIN + t, rnd.choice("abc"), rnd.randrange(100), rnd.random()) for t in late]
+
+
+def random_changes(spark, folder: Path, seed: int, operations: int, restarts: float = 0.1) -> dict[str, int]:
+    """Random adds and drops between random batches; gives how many of each there were."""
+    rnd = random.Random(seed)
+    driven = Driven(spark, folder, LATENESS)
+    naive = NaiveStream(LATENESS, {})
+    ended: dict[str, tuple[Case, object]] = {}
+    cases: dict[str, Case] = {}
+    done = {"add": 0, "drop": 0, "restart": 0, "from retained slices": 0}
+    everything: list[tuple] = []
+    number = 0
+    while done["add"] + done["drop"] < operations:
+        added: dict[str, Case] = {}
+        for _ in range(rnd.choice((0, 1, 1, 2, 4))):
+            live = [*cases, *added]
+            if live and rnd.random() < 0.45:
+                name = rnd.choice(live)
+                driven.catalog.drop(name)
+                if name in added:
+                    del added[name]
+                else:
+                    ended[name] = (cases.pop(name), naive.queries.pop(name))
+                done["drop"] += 1
+            else:
+                name = f"q{done['add']}"
+                # some ask what others ask, or nearly
+                like = rnd.choice(list(cases.values())) if cases and rnd.random() < 0.5 else None
+                added[name] = like or case_of(rnd)
+                driven.add({name: sql(added[name])})
+                done["add"] += 1
+        if rnd.random() < restarts:
+            driven = Driven(spark, folder, LATENESS, driven.sink)
+            done["restart"] += 1
+        rows = batch_of(rnd, number)
+        seen, watermark = naive.largest, naive.watermark
+        driven.feed(rows)
+        for name, case in added.items():
+            cases[name] = case
+            first = driven.job.live.record.first.get(name)
+            naive.queries[name] = naive_query(case, first)
+            if seen is not None:
+                assert first is not None
+                assert first <= seen + 1
+                if first <= seen:
+                    done["from retained slices"] += 1
+                    replay(naive, name, everything, watermark)
+        naive.feed(rows)
+        everything += rows
+        number += 1
+    driven.job.drain()
+    naive.drain()
+    for name, (case, query) in [*ended.items(), *((name, (cases[name], naive.queries[name])) for name in cases)]:
+        assert driven.rows(name) == query.answers, f"{name} {sql(case)} first {query.first}"
+    return done
+
+
+def replay(naive: NaiveStream, name: str, rows: list[tuple], watermark: int | None) -> None:
+    """What a query that is answered from retained slices has seen: all rows, in the windows that are open."""
+    alone = NaiveStream(naive.lateness, {name: naive.queries[name]}, watermark)
+    for row in rows:
+        if naive.queries[name].passes(row):
+            alone._count(naive.queries[name], row)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_query_is_answered_for_its_lifetime(spark, tmp_path, seed):
+    done = random_changes(spark, tmp_path, seed, operations=14)
+    assert done["add"]
+
+
+def test_a_query_whose_slices_were_retained_is_answered_from_them(spark, tmp_path):
+    driven = Driven(spark, tmp_path, LATENESS)
+    long = Case(Window(60 * SECOND, 10 * SECOND), None, True, ("sum(v)", "count(*)"))
+    driven.add({"long": sql(long)})
+    rnd = random.Random(3)
+    batches = [batch_of(rnd, number) for number in range(10)]
+    for rows in batches[:8]:
+        driven.feed(rows)
+    short = Case(Window(30 * SECOND, 10 * SECOND), None, True, ("sum(v)",))
+    odd = Case(Window(30 * SECOND, 7 * SECOND), None, True, ("sum(v)",))
+    other = Case(Window(30 * SECOND, 10 * SECOND), None, True, ("max(v)",))
+    driven.add({"short": sql(short), "odd": sql(odd), "other": sql(other)})
+    largest = max(row[0] for rows in batches[:8] for row in rows)
+    for rows in batches[8:]:
+        driven.feed(rows)
+    driven.job.drain()
+    first = driven.job.live.record.first
+    assert first["short"] < largest, "its keys, partials and edges were all kept"
+    assert first["odd"] == first["other"] == largest + 1, (
+        "slices straddle the edges of one, the other's max was not kept"
+    )
+    naive = NaiveStream(LATENESS, {"short": naive_query(short, first["short"])})
+    watermark = max(row[0] for rows in batches[:8] for row in rows) - LATENESS
+    replay(naive, "short", [row for rows in batches[:8] for row in rows], watermark)
+    naive.watermark = watermark
+    naive.largest = largest
+    for rows in batches[8:]:
+        naive.feed(rows)
+    naive.drain()
+    assert driven.rows("short") == naive.queries["short"].answers
+
+
+def test_a_paused_query_is_silent_and_then_goes_on_with_a_whole_window(spark, tmp_path):
+    driven = Driven(spark, tmp_path, LATENESS)
+    case = Case(Window(20 * SECOND, 10 * SECOND), None, True, ("sum(v)",))
+    driven.add({"q": sql(case), "other": sql(case)})
+    rnd = random.Random(4)
+    for number in range(4):
+        driven.feed(batch_of(rnd, number))
+    driven.catalog.pause("q")
+    for number in range(4, 8):
+        driven.feed(batch_of(rnd, number))
+    driven.catalog.resume("q")
+    for number in range(8, 12):
+        driven.feed(batch_of(rnd, number))
+    driven.job.drain()
+    mine, others = driven.rows("q"), driven.rows("other")
+    assert mine <= others, "what it says is right"
+    missing = {row[0] for row in others - mine}
+    assert missing, "windows of the pause are left out"
+    assert max(missing) < max(row[0] for row in mine)
