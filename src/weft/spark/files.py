@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pyarrow import fs
 
@@ -80,6 +80,16 @@ class Folder:
             for info in infos
             if info.type == fs.FileType.File and not info.base_name.startswith(("_", "."))
         ]
+
+    def folders(self) -> list[str]:
+        """The names of the folders that stand directly in it."""
+        filesystem, root = self.open()
+        infos = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
+        return sorted(info.base_name for info in infos if info.type == fs.FileType.Directory)
+
+    def queries(self) -> list[str]:
+        """The queries that have a sub-folder."""
+        return [unquote(name.removeprefix("query=")) for name in self.folders() if name.startswith("query=")]
 
     def is_empty(self) -> bool:
         """Whether it holds no data file."""
