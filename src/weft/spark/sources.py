@@ -21,7 +21,7 @@ def read_files(
     """The rows of a file or folder; an event time that is text, as in JSON, is read as a timestamp."""
     if "://" not in path and not Path(path).exists():
         raise WeftError(f"there is no file or folder {path}")
-    chosen = kind or _guess(path)
+    chosen = kind or guess(path)
     reader = spark.read.format(chosen).options(**{**DEFAULTS.get(chosen, {}), **(options or {})})
     try:
         rows = reader.load(path)
@@ -34,7 +34,7 @@ def read_files(
     return rows
 
 
-def _guess(path: str) -> str:
+def guess(path: str) -> str:
     """The format by the ending of the path, or of the first file in it; Parquet if nothing tells."""
     candidates = [Path(path)]
     if "://" not in path and Path(path).is_dir():

@@ -14,7 +14,8 @@ readers have, or are about to have, under the same ids.
 
 The topic must not be compacted (``cleanup.policy=compact``), as all windows of a group have the same key.
 Settings that begin with ``WEFT_KAFKA_`` in the environment are handed to the client, so that secrets stand in no file:
-``WEFT_KAFKA_SASL_PASSWORD`` is its ``sasl.password``.
+``WEFT_KAFKA_SASL_PASSWORD`` is its ``sasl.password``. Those with ``WEFT_KAFKA_JAVA_`` are for the source, which has
+another client.
 """
 
 from __future__ import annotations
@@ -192,6 +193,6 @@ def client_settings(servers: str, settings: Mapping[str, str] | None = None) -> 
     secret = {
         name.removeprefix(ENVIRONMENT).lower().replace("_", "."): value
         for name, value in os.environ.items()
-        if name.startswith(ENVIRONMENT)
+        if name.startswith(ENVIRONMENT) and not name.startswith(f"{ENVIRONMENT}JAVA_")
     }
     return {"bootstrap.servers": servers, "log_level": 3, **secret, **(settings or {})}

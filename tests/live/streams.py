@@ -1,0 +1,39 @@
+"""Running a source through Spark as the runtime does, batch by batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from weft.spark.live_sources.source import LiveSource
+
+
+@dataclass
+class Read:
+    """What came of a source."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    bad: int = 0
+    batches: int = 0
+
+
+def read_all(source: LiveSource, checkpoint: Path, crash_before_commit_of: int = -1) -> Read:
+    """Everything that is there, from where the checkpoint is."""
+    read = Read()
+
+    def take(frame: DataFrame, number: int) -> None:
+        part = source.split(frame, number)
+        rows = [row.asDict(recursive=True) for row in part.rows.collect()]
+        bad = part.settle()
+        if number == crash_before_commit_of:
+            raise RuntimeError("killed")
+        read.rows += rows
+        read.bad += bad
+        read.batches += 1
+
+    writer = source.rows.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    return read
