@@ -148,7 +148,7 @@ def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique
     plan = build(stream.name, stream.event_time, [one.query for one in wanted.bound.values()], technique)
     sampled = rows is not None and bool(plan.queries)
     if rows is not None and sampled:
-        plan = adapt(plan, rows, Weaving(), partitions=1)
+        plan = adapt(plan, rows)
     members = [[query.name for query in grouping.queries] for grouping in plan.groupings]
     for names in members:
         names += [name for name, original in plan.same_as.items() if original in names]
