@@ -11,10 +11,16 @@ if TYPE_CHECKING:
     from weft.evaluate.window import SlidingWindow
     from weft.spark.answers import Answers
     from weft.spark.engine import Engine
+    from weft.spark.live.engine import LiveEngine
 
-__all__ = ["Answers", "Engine", "QueriesError", "QueryError", "SlidingWindow", "WeftError", "__version__"]
+__all__ = ["Answers", "Engine", "LiveEngine", "QueriesError", "QueryError", "SlidingWindow", "WeftError", "__version__"]
 
-_ROOMS = {"Engine": "weft.spark.engine", "Answers": "weft.spark.answers", "SlidingWindow": "weft.evaluate.window"}
+_ROOMS = {
+    "Answers": "weft.spark.answers",
+    "Engine": "weft.spark.engine",
+    "LiveEngine": "weft.spark.live.engine",
+    "SlidingWindow": "weft.evaluate.window",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -92,7 +92,9 @@ class Driven:
 
     def feed(self, rows: Iterable[Row]) -> None:
         """One micro-batch."""
-        self.job.process(frame(self.spark, rows), self.job.last.batch + 1)
+        batch = list(rows)
+        self.job.process(frame(self.spark, batch), self.job.last.batch + 1)
+        assert self.job.last.counts["rows"] == len(batch)
 
     def rows(self, query: str) -> Counter[Row]:
         """All answers so far."""

@@ -2,8 +2,10 @@
 
 As a script it makes as many runs as it is told and prints the counts::
 
-    python tests/live/equal_streams.py batch 500
-    python tests/live/equal_streams.py append 50
+    python tests/live/equal_streams.py batch 500     # random micro-batches against the batch run
+    python tests/live/equal_streams.py append 50     # against Spark's own append query on the same files
+    python tests/live/equal_streams.py late 100      # rows later than allowed against the naive model
+    python tests/live/equal_streams.py changes 4     # 50 random adds and drops each
 """
 
 from __future__ import annotations
@@ -151,6 +153,23 @@ def counted(folder: Path) -> Counter[tuple[Any, ...]]:
     return rows
 
 
+def one_run(kind: str, spark: Any, oracle: Any, seed: int, folder: Path) -> Counter[str]:
+    """One run of a kind; what was compared."""
+    if kind == "batch":
+        runs, rows = against_batch(spark, oracle, generate.workload(generate.shape(seed, 6)), 5, folder)
+        return Counter(runs=runs, rows=rows)
+    if kind == "append":
+        return Counter(runs=1, queries=against_append(spark, seed, folder))
+    if kind == "late":
+        from live.test_late_rows import check
+
+        check(spark, folder, seed, random.Random(seed).randrange(40) * SECOND)
+        return Counter(runs=1)
+    from live.test_live_changes import random_changes
+
+    return Counter(random_changes(spark, folder, seed, operations=50), runs=1)
+
+
 def main(kind: str, runs: int, seconds: float, seed: int) -> None:
     """Many runs, within some time; prints how many there were."""
     from oracle.hunt import session as quiet_session
@@ -158,22 +177,15 @@ def main(kind: str, runs: int, seconds: float, seed: int) -> None:
     spark = quiet_session("local[2]")
     spark.sparkContext.setLogLevel("OFF")
     oracle = compare.oracle_session(spark)
-    done = compared = 0
+    done: Counter[str] = Counter()
     until = time.monotonic() + seconds
-    while done < runs and time.monotonic() < until:
+    while done["runs"] < runs and time.monotonic() < until:
         seed += 1
         with tempfile.TemporaryDirectory() as folder:
-            if kind == "batch":
-                workload = generate.workload(generate.shape(seed, 6))
-                made, rows = against_batch(spark, oracle, workload, 5, Path(folder))
-                done, compared = done + made, compared + rows
-            else:
-                done, compared = done + 1, compared + against_append(spark, seed, Path(folder))
-    what = "rows" if kind == "batch" else "queries"
-    print(f"{done} runs against {kind}, up to seed {seed}: equal, {compared} {what}")
+            done += one_run(kind, spark, oracle, seed, Path(folder))
+    print(f"{kind}, up to seed {seed}: equal; " + ", ".join(f"{count} {what}" for what, count in done.items()))
 
 
 if __name__ == "__main__":
-    main(
-        sys.argv[1], int(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 1e9, int((sys.argv + ["0"] * 3)[4])
-    )
+    _, kind, runs, *others = sys.argv
+    main(kind, int(runs), float(others[0]) if others else 1e9, int(others[1]) if len(others) > 1 else 0)

@@ -20,14 +20,21 @@ class Read:
     batches: int = 0
 
 
+def keep_bad(source: LiveSource, frame: DataFrame, number: int) -> int:
+    """Put the bad records of a batch away; how many they are."""
+    bad = source.bad(frame).count()
+    if bad and source.letters is not None:
+        source.letters.keep(source.bad(frame), number)
+    return bad
+
+
 def read_all(source: LiveSource, checkpoint: Path, crash_before_commit_of: int = -1) -> Read:
     """Everything that is there, from where the checkpoint is."""
     read = Read()
 
     def take(frame: DataFrame, number: int) -> None:
-        part = source.split(frame, number)
-        rows = [row.asDict(recursive=True) for row in part.rows.collect()]
-        bad = part.settle()
+        rows = [row.asDict(recursive=True) for row in source.good(frame).collect()]
+        bad = keep_bad(source, frame, number)
         if number == crash_before_commit_of:
             raise RuntimeError("killed")
         read.rows += rows

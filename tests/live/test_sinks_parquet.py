@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from live.batches import answers, committed, expected, in_order, written
 from weft import WeftError
@@ -197,6 +198,20 @@ def test_a_query_without_answers_has_a_file_that_tells_its_columns(tmp_path: Pat
     sink.deliver(committed(tmp_path / "answers", 0, ("quiet",), files=0))
     sink.close()
     assert pq.read_table(tmp_path / "out" / "query=quiet").schema.names == ["start", "end", "city", "total"]
+
+
+def test_plain_spark_reads_all_queries_and_never_what_waits(spark: SparkSession, tmp_path: Path) -> None:
+    sink = ParquetSink(str(tmp_path / "out"), every=3600)
+    sink.open()
+    sink.deliver(committed(tmp_path / "answers", 0))
+    sink.flush()
+    sink.deliver(committed(tmp_path / "answers", 1))
+    assert spark.read.parquet(str(tmp_path / "out")).groupBy("query").count().collect() in (
+        [("a", 6), ("b", 6)],
+        [("b", 6), ("a", 6)],
+    )
+    sink.close()
+    assert spark.read.parquet(str(tmp_path / "out" / "query=a")).count() == 12
 
 
 def test_the_folder_of_another_checkpoint_is_refused(tmp_path: Path) -> None:

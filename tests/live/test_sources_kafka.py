@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from live.streams import read_all
+from live.streams import keep_bad, read_all
 from services.kafka import Broker
 from weft import WeftError
 from weft.spark.live_sources.specs import live_source
@@ -97,9 +97,8 @@ def test_lines_of_a_socket_are_parsed(spark: SparkSession, tmp_path: Path) -> No
         source = live_source(spark, spec, "ts", schema=SCHEMA, dead=str(tmp_path / "dead"))
 
         def take(frame: Any, number: int) -> None:
-            part = source.split(frame, number)
-            found.extend(row["n"] for row in part.rows.collect())
-            part.settle()
+            found.extend(row["n"] for row in source.good(frame).collect())
+            keep_bad(source, frame, number)
 
         query = source.rows.writeStream.foreachBatch(take).start()
         while len(found) < 2 or not letters(tmp_path / "dead"):

@@ -113,6 +113,7 @@ class Lists:
                 self.compute(half)
 
     def _compute(self, names: Sequence[str]) -> None:
+        self.spark.sparkContext.setJobDescription("weft: select lists of answers")
         computation = Computation(self.spark, self.live.sheet, dict(self.live.bound))
         rows = pa.concat_tables([self.sheets[name] for name in names])
         # a small table stays in the driver, and so does what Spark computes from it

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from weft.plan.model import Predicate
 from weft.query.model import Window
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.refeed import Refed, scanned
+from weft.spark.live.refeed import WATCH, Refed, depth_of, observed, scanned
 from weft.spark.live.retained import open_since
 from weft.spark.rows import event_micros, predicate_text, slices
 from weft.spark.unmerged import first_shuffle
@@ -54,12 +54,7 @@ class Collector:
 
     def collect(self, rows: DataFrame, watermark: int | None) -> Collected:
         """Aggregate the rows to slices, in the JVM."""
-        if self._refed is not None:
-            self._refed.feed(rows)
-            found: pa.Table | None = self._refed.packed.toArrow()
-            counted = observed_in(self._refed.planned)
-        else:
-            found, counted = self._first(rows)
+        found, counted = self._first(rows) if self._refed is None else self._refed.run(rows)
         return Collected(
             None if found is None else self._live.packing.unpack(found),
             counted["rows"],
@@ -74,7 +69,7 @@ class Collector:
         event_time = self._live.plan.event_time
         instant = f"CASE WHEN {self._good} THEN {event_micros(rows, event_time)} END"
         read = Observation(READ)
-        observed = scanned(rows).observe(
+        watched = scanned(rows).observe(
             read,
             F.expr(f"count_if({self._good})").alias("rows"),
             F.expr(f"count_if(NOT ({self._good}))").alias("bad"),
@@ -82,17 +77,19 @@ class Collector:
             F.expr(f"max({instant})").alias("largest"),
             F.expr(f"min({instant})").alias("smallest"),
         )
-        observed = observed.where(self._good).drop(*self._marks) if self._marks else observed
+        watched = watched.where(self._good).drop(*self._marks) if self._marks else watched
         if not self._live.plan.groupings:
-            observed.agg(F.count(F.lit(1))).collect()
+            watched.agg(F.count(F.lit(1))).collect()
             return None, read.get
-        with slices(observed, self._live.plan) as cut:
+        with slices(watched, self._live.plan) as cut:
             packed = self._live.packing.pack(cut.frame)
             found = packed.toArrow()
             if cut.planned is None:
                 return found, read.get
-            self._refed = Refed.of(first_shuffle(cut.planned).child(), packed, cut.planned)
-            return found, observed_in(cut.planned)
+            map_side = first_shuffle(cut.planned).child()
+            self._refed = Refed.of(map_side, packed)
+            depth = depth_of(WATCH, map_side)
+            return found, read.get if depth is None else observed(map_side, depth)
 
     def _late(self, rows: DataFrame, smallest: int | None, watermark: int | None) -> int:
         """How many rows no open window wants: they are looked for only where one is later than allowed."""
@@ -100,12 +97,6 @@ class Collector:
             return 0
         micros = event_micros(rows, self._live.plan.event_time)
         return rows.where(self._good).where(late_text(self._live, micros, watermark)).count()
-
-
-def observed_in(frame: DataFrame) -> dict[str, Any]:
-    """What was observed while only the map part of Spark's plan ran."""
-    row = frame._jdf.queryExecution().observedMetrics().apply(READ)
-    return {column: row.get(at) for at, column in enumerate(row.schema().fieldNames())}
 
 
 def open_for_all(live: LivePlan, watermark: int) -> int:

@@ -164,6 +164,8 @@ class Job:
                 since = next_since(self.last.since, self.live, live, self.last.largest)
                 self.kept[-1] = replace(self.last, since=since)
             self._follow(live)
+        # Spark's own pages show what a job is for
+        self.stream.rows.sparkSession.sparkContext.setJobDescription(f"weft batch {batch}: rows to slices")
         self.clock.note("start")
         return start
 

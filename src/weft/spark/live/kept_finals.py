@@ -165,7 +165,8 @@ class KeyedFinals:
         """All slices since a batch, by key and time."""
         if seen not in self._spans:
             fresh = self._log[seen - self._dropped :]
-            table = pa.concat_tables([one.table for one in fresh]).combine_chunks()
+            # not copied together: only the columns that somebody comes for are
+            table = pa.concat_tables([one.table for one in fresh])
             self._spans[seen] = sorted_slices(self.grouping, table, np.concatenate([one.keys for one in fresh]))
         return self._spans[seen]
 

@@ -26,6 +26,9 @@ from weft.spark.packing import Packing
 from weft.spark.rows import slices
 from weft.spark.sample import adapt
 
+MOST_SLICES = 1_000_000
+"""So many slices of one key a query may need: 30 days by 1 second would be 2.6 million."""
+
 
 @dataclass(frozen=True)
 class LivePlan:
@@ -107,8 +110,23 @@ def bind_all(stream: Stream, texts: Mapping[str, str]) -> tuple[dict[str, Bound]
                 f"there is no stream {query.stream}", text=query.text, hint=f"there is {stream.name}", query=name
             )
     good, bad = bind(stream, queries)
-    errors |= {error.query or "": error for error in [*bad, *map(_equal_names, good)] if error is not None}
+    bad += [error for one in good for error in (_equal_names(one), _too_large(one)) if error is not None]
+    errors |= {error.query or "": error for error in bad}
     return {one.query.name: one for one in good if one.query.name not in errors}, errors
+
+
+def _too_large(bound: Bound) -> QueryError | None:
+    """What is wrong with a query of which every key would have to keep more slices than memory has room for."""
+    window = bound.query.query.window
+    slices = (2 if window.fragment else 1) * window.range // window.slide
+    if slices <= MOST_SLICES:
+        return None
+    return QueryError(
+        f"its windows overlap so much that {slices:,} slices of every key would have to be kept",
+        text=bound.query.query.text,
+        hint=f"at most {MOST_SLICES:,} can be; a longer slide or a shorter range makes them fewer",
+        query=bound.query.name,
+    )
 
 
 def _equal_names(bound: Bound) -> QueryError | None:

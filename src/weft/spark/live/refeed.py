@@ -1,21 +1,28 @@
 """The same Spark plan over and over: only the rows at its bottom change from batch to batch.
 
 Spark parses, analyses, optimises and plans a query afresh for every micro-batch; for the shared aggregation of a
-thousand queries that takes longer than the rows do. Its physical plan, once made, can be run again on other rows:
-the leaf that scans them is handed the rows of the next batch. That is done through Java's reflection, as Spark
-has no other way; a plan that does not look as expected is not used again (docs/decisions/0006).
+thousand queries that takes longer than the rows do. A physical plan, once made, can be run on other rows: a copy of it
+gets the rows of the next batch at its leaf. Spark has no way for that but Java's reflection; a plan that does not look
+as expected is not used again (docs/decisions/0006).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.util import _load_from_socket
 
 SCAN = "RDDScanExec"
-RDD = "org.apache.spark.rdd.RDD"
+WATCH = "CollectMetricsExec"
+Plan = Any
+"""A physical plan in the JVM."""
 
 
 def scanned(rows: DataFrame) -> DataFrame:
@@ -25,53 +32,75 @@ def scanned(rows: DataFrame) -> DataFrame:
     return ClassicDataFrame(made, spark)
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """The scan at the bottom of a physical plan."""
+def nodes(plan: Plan) -> Iterator[Plan]:
+    """The nodes of a plan from the top down, as long as each has one child."""
+    yield plan
+    children = plan.children()
+    if children.size() == 1:
+        yield from nodes(children.head())
 
-    node: Any
-    fields: tuple[Any, ...]
 
-    @classmethod
-    def of(cls, plan: Any) -> Leaf | None:
-        """The one leaf of a plan, if it scans rows that are handed to it."""
-        leaves = plan.collectLeaves()
-        if leaves.size() != 1 or leaves.head().getClass().getSimpleName() != SCAN:
-            return None
-        node = leaves.head()
-        fields = [field for field in node.getClass().getDeclaredFields() if field.getType().getName() == RDD]
-        for field in fields:
-            field.setAccessible(True)
-        return cls(node, tuple(fields)) if fields else None
-
-    def feed(self, rdd: Any) -> None:
-        """Have other rows scanned from now on."""
-        for field in self.fields:
-            field.set(self.node, rdd)
+def is_scan(plan: Plan) -> bool:
+    """Whether the one leaf of a plan scans rows that are handed to it."""
+    leaves = plan.collectLeaves()
+    return bool(leaves.size() == 1 and leaves.head().getClass().getSimpleName() == SCAN)
 
 
 @dataclass(frozen=True)
 class Refed:
     """Slices of one batch after another from one plan: map tasks aggregate, and what they have is packed for Arrow."""
 
-    source: Leaf
-    """Scans the rows of a batch."""
-    map_side: Any
-    """Aggregates them in every map task."""
-    slices: Leaf
-    """Scans what the map tasks made."""
+    map_side: Plan
+    """Aggregates rows in every map task."""
+    packing: Plan
+    """Packs what the map tasks made."""
     packed: DataFrame
-    planned: DataFrame
-    """Knows what was counted on the way."""
+    schema: pa.Schema
+    rows_of_scan: Any
+    """The field of a scan that holds its rows."""
+    watch: int
+    """How far below the top of ``map_side`` the node stands that counts."""
 
     @classmethod
-    def of(cls, map_side: Any, packed: DataFrame, planned: DataFrame) -> Refed | None:
+    def of(cls, map_side: Plan, packed: DataFrame) -> Refed | None:
         """The plan that has just run, to be run again; None if it does not look as expected."""
-        source = Leaf.of(map_side)
-        slices = Leaf.of(packed._jdf.queryExecution().executedPlan())
-        return None if source is None or slices is None else cls(source, map_side, slices, packed, planned)
+        packing = packed._jdf.queryExecution().executedPlan()
+        watch = depth_of(WATCH, map_side)
+        if watch is None or not is_scan(map_side) or not is_scan(packing):
+            return None
+        field = map_side.collectLeaves().head().getClass().getDeclaredField("rdd")
+        field.setAccessible(True)
+        return cls(map_side, packing, packed, to_arrow_schema(packed.schema, timezone="UTC"), field, watch)
 
-    def feed(self, rows: DataFrame) -> None:
-        """Put the rows of a batch at the bottom."""
-        self.source.feed(rows._jdf.queryExecution().toRdd())
-        self.slices.feed(self.map_side.execute())
+    def run(self, rows: DataFrame) -> tuple[pa.Table, dict[str, Any]]:
+        """The slices of other rows, and what was observed on the way."""
+        map_side = self._over(self.map_side, rows._jdf.queryExecution().toRdd())
+        packing = self._over(self.packing, map_side.execute())
+        found = self._collected(self.packed._jdf.toArrowBatchRdd(packing))
+        return found, observed(map_side, self.watch)
+
+    def _over(self, plan: Plan, rdd: Any) -> Plan:
+        """A copy of a plan over other rows; a plan itself keeps what it was executed to."""
+        copy = plan.clone()
+        self.rows_of_scan.set(copy.collectLeaves().head(), rdd)
+        return copy
+
+    def _collected(self, batches: Any) -> pa.Table:
+        """Arrow batches of the JVM."""
+        served = self.packed.sparkSession.sparkContext._jvm.PythonRDD.collectAndServe(batches)
+        with _load_from_socket(served, NoOpSerializer()) as stream:
+            found = [pa.ipc.read_record_batch(pa.py_buffer(data), self.schema) for data in stream]
+        return pa.Table.from_batches(found, self.schema)
+
+
+def observed(plan: Plan, depth: int) -> dict[str, Any]:
+    """What was counted by the node so far below the top of a plan that ran."""
+    for _ in range(depth):
+        plan = plan.children().head()
+    row = plan.collectedMetrics()
+    return {column: row.get(at) for at, column in enumerate(row.schema().fieldNames())}
+
+
+def depth_of(kind: str, plan: Plan) -> int | None:
+    """How far below the top of a plan the first node of a kind stands."""
+    return next((depth for depth, node in enumerate(nodes(plan)) if node.getClass().getSimpleName() == kind), None)

@@ -18,7 +18,6 @@ class Registry:
         self._stream = stream
         self._bound: dict[str, tuple[str, Bound]] = {}
         self._planned = -1
-        """The version of the catalog that the present plan follows."""
         self._looked = -1
 
     def bind(self, texts: Mapping[str, str]) -> tuple[dict[str, Bound], dict[str, str]]:
@@ -28,6 +27,11 @@ class Registry:
         self._bound |= {name: (texts[name], bound) for name, bound in found.items()}
         bound = {name: self._bound[name][1] for name in texts if name not in errors}
         return bound, {name: str(error) for name, error in errors.items()}
+
+    @property
+    def version(self) -> int:
+        """The version of the catalog that the present plan follows."""
+        return max(self._planned, 0)
 
     @property
     def changed(self) -> int | None:

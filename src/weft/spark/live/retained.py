@@ -76,6 +76,45 @@ def open_since(window: Window, first: int | None, watermark: int | None) -> int 
     return begin if since is None else max(begin, since)
 
 
+def coarsened(table: pa.Table, windows: Mapping[Window, int | None], watermark: int | None) -> pa.Table:
+    """Slices that end before the watermark, cut only where an open window starts: other edges have done their work.
+
+    What long windows need of the past is little once the short ones are closed; slices that now begin together can be
+    merged.
+    """
+    starts, ends = (np.asarray(flatten(table.column(name))) for name in (START, END))
+    past = np.zeros(len(starts), np.bool_) if watermark is None else ends <= watermark
+    if not past.any():
+        return table
+    edges = starts[past]
+    last = last_starts(edges, windows, watermark)
+    begun, which = np.unique(last, return_inverse=True)
+    ended = np.full(len(begun), edges.min())
+    np.maximum.at(ended, which, ends[past])
+    starts, ends = starts.copy(), ends.copy()
+    starts[past], ends[past] = last, ended[which]
+    places = {START: starts, END: ends}
+    arrays = [pa.array(places[name]) if name in places else table.column(name) for name in table.column_names]
+    return pa.Table.from_arrays(arrays, schema=table.schema)
+
+
+def last_starts(edges: Array, windows: Mapping[Window, int | None], watermark: int | None) -> Array:
+    """The last start of an open window at or before each edge; the edge itself where there is none.
+
+    Examples
+    --------
+    >>> windows = {Window(range=60, slide=30): None, Window(range=10, slide=5): None}
+    >>> last_starts(np.array([60, 65, 90, 95]), windows, 100).tolist()
+    [60, 60, 90, 95]
+    """
+    found = np.full(len(edges), np.iinfo(np.int64).min)
+    for window, first in windows.items():
+        since = open_since(window, first, watermark)
+        last = (edges - window.start) // window.slide * window.slide + window.start
+        found = np.maximum(found, last if since is None else np.where(edges >= since, last, found))
+    return np.where(found == np.iinfo(np.int64).min, edges, found)
+
+
 def straddled(starts: Array, ends: Array, edges: Iterable[Progression]) -> Array:
     """Which slices have one of the edges inside.
 

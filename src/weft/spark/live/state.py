@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow as pa
 from weft.algebra.measures import Array, flatten
 from weft.spark.finals import GROUPING
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.retained import END, START, conform, merged, open_since, open_slices, slice_ends, tagged
+from weft.spark.live.retained import END, START, coarsened, conform, merged, open_since, open_slices, slice_ends, tagged
 
 WIDTH = 16
 Tables = Mapping[str, pa.Table]
@@ -31,9 +32,20 @@ class Segment:
     file: str | None = None
     """Where they are written; None while they are not."""
 
-    def newest(self, id: str) -> int:
-        """When the last slice of a grouping begins."""
-        return int(starts_of(self.tables[id]).max())
+    @cached_property
+    def newest(self) -> dict[str, int]:
+        """When the last slice of each grouping begins."""
+        return {id: int(starts_of(table).max()) for id, table in self.tables.items()}
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(map(len, self.tables.values()))
+
+    @cached_property
+    def bytes(self) -> int:
+        """How large it is in memory."""
+        return sum(table.nbytes for table in self.tables.values())
 
 
 @dataclass
@@ -45,12 +57,12 @@ class State:
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return sum(len(table) for segment in self.segments for table in segment.tables.values())
+        return sum(segment.rows for segment in self.segments)
 
     @property
     def bytes(self) -> int:
         """How large they are in memory."""
-        return sum(table.nbytes for segment in self.segments for table in segment.tables.values())
+        return sum(segment.bytes for segment in self.segments)
 
     def tables(self, live: LivePlan, watermark: int | None) -> dict[str, pa.Table]:
         """Everything that is still needed, merged."""
@@ -62,7 +74,8 @@ class State:
 
     def after(self, live: LivePlan, fresh: Tables, watermark: int | None) -> State:
         """The next state, with what a batch brought, and without what no window needs that ends after ``watermark``."""
-        segments = [segment for segment in self.segments if is_needed(segment, live, watermark)]
+        oldest = oldest_needed(live, watermark)
+        segments = [segment for segment in self.segments if is_needed(segment, oldest)]
         left = {id: open_rows(table, live, id, watermark) for id, table in fresh.items()}
         left = {id: table for id, table in left.items() if len(table)}
         if left:
@@ -84,7 +97,7 @@ def merged_tables(segments: Sequence[Segment], live: LivePlan, watermark: int | 
         if parts:
             left = open_rows(pa.concat_tables(parts), live, id, watermark)
             if len(left):
-                found[id] = merged(grouping, left.combine_chunks())
+                found[id] = merged(grouping, coarsened(left.combine_chunks(), live.windows[id], watermark))
     return found
 
 
@@ -95,13 +108,22 @@ def conformed(tables: Tables, live: LivePlan) -> dict[str, pa.Table]:
     }
 
 
-def is_needed(segment: Segment, live: LivePlan, watermark: int | None) -> bool:
+def oldest_needed(live: LivePlan, watermark: int | None) -> dict[str, int | None]:
+    """By a grouping's id: when the oldest slice begins that some window may need; None if all may be needed."""
+    found: dict[str, int | None] = {}
+    for id, windows in live.windows.items():
+        since = [open_since(window, first, watermark) for window, first in windows.items()]
+        known = [instant for instant in since if instant is not None]
+        found[id] = min(known) if len(known) == len(since) else None
+    return found
+
+
+def is_needed(segment: Segment, oldest: Mapping[str, int | None]) -> bool:
     """Whether some window may need a slice of the segment."""
-    for id in segment.tables:
-        if id in live.windows:
-            since = [open_since(window, first, watermark) for window, first in live.windows[id].items()]
-            known = [instant for instant in since if instant is not None]
-            if len(known) < len(since) or segment.newest(id) >= min(known):
+    for id, newest in segment.newest.items():
+        if id in oldest:
+            since = oldest[id]
+            if since is None or newest >= since:
                 return True
     return False
 

@@ -61,7 +61,7 @@ class ParquetSink:
         self._shelves: dict[str, Shelf] = {}
         self._run: str | None = None
         self._lock = threading.Lock()
-        """Held while files of one query are moved."""
+        """Held for a whole delivery, and while the files of one query are compacted: a delivery goes first."""
         self._wake = threading.Event()
         self._keeper: threading.Thread | None = None
         self._closing = False
@@ -80,8 +80,8 @@ class ParquetSink:
         """Take the files of a batch: large ones appear at once, small ones wait to be compacted."""
         self._raise_failure()
         self._claim(batch.run)
-        for answers in batch.answers:
-            with self._lock:
+        with self._lock:
+            for answers in batch.answers:
                 if answers.query not in self._shelves:
                     self._shelves[answers.query] = self._shelf(answers.query)
                 shelf = self._shelves[answers.query]

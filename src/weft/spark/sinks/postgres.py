@@ -47,8 +47,9 @@ class PostgresSink:
         self._url = address(url)
         self._pattern = table
         self._schema = schema
+        into = f"{schema}.{table}" if schema else table
         shown = without_password(self._url)
-        self.name = name or (f"{shown}#{table}" if table != "{query}" else shown)
+        self.name = name or (shown if into == "{query}" else f"{shown}#{into}")
         self._engine: Engine | None = None
         self._layouts: dict[tuple[str, str], Layout] = {}
 

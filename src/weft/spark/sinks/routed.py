@@ -25,7 +25,7 @@ class RoutedSink:
     def __init__(self, sink: Sink, queries: Sequence[str]) -> None:
         self.sink = sink
         self.queries = tuple(queries)
-        self.name = sink.name
+        self.name = f"{','.join(self.queries)}={sink.name}"
 
     def takes(self, query: str) -> bool:
         """Whether the answers of a query go here."""
