@@ -20,14 +20,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from weft.catalog import find_catalog
+
 HERE = Path(__file__).parent
 SECOND = 1_000_000
 BEGIN = 1_700_000_000 * SECOND
 POINTS = ("state", "answers", "started", "uncommitted", "committed", "delivering", "delivered", "deleting")
 Rows = dict[str, Counter[tuple[Any, ...]]]
+EXTRA = "CREATE VIEW extra AS SELECT window.start, k, count(*) AS n FROM s GROUP BY window(ts, '20 seconds'), k"
+"""Added between a crash and the restart."""
 
 
-def write_source(folder: Path, seed: int, files: int = 16) -> None:
+def write_source(folder: Path, seed: int, files: int = 10) -> None:
     """Files of rows, disordered within the allowed lateness."""
     rnd = random.Random(seed)
     folder.mkdir(parents=True)
@@ -65,8 +69,12 @@ class Crashes:
 
     def run(self, kills: int) -> Rows:
         """The answers after ``kills`` kills, or fewer if the stream ended before."""
+        added = False
         while len(self.kills) < kills and self.life(deadly=True):
-            pass
+            if not added and (self.folder / "checkpoint" / "catalog.json").exists():
+                with find_catalog(str(self.folder / "checkpoint")) as catalog:
+                    catalog.add(EXTRA)
+                added = True
         while self.life(deadly=False):
             pass
         return read_answers(self.folder)
@@ -85,7 +93,7 @@ class Crashes:
                 assert driver.stdout is not None
                 driver.stdout.readline()
                 if point == "any moment":
-                    self._wait(driver, self.rnd.uniform(0, 8))
+                    self._wait(driver, self.rnd.uniform(0, 6))
                     driver.kill()
                 code = driver.wait(timeout=300)
             finally:
@@ -113,6 +121,7 @@ def crash_and_compare(folder: Path, seed: int, kills: int) -> list[str]:
     crashes = Crashes(folder / "crashed", rnd)
     crashed = crashes.run(kills)
     assert calm
+    check_extra(folder / "crashed" / "source", crashed.pop("extra", Counter()))
     assert calm.keys() == crashed.keys()
     for query, rows in calm.items():
         assert rows, query
@@ -121,13 +130,33 @@ def crash_and_compare(folder: Path, seed: int, kills: int) -> list[str]:
     return crashes.kills
 
 
+def check_extra(source: Path, found: Counter[tuple[Any, ...]]) -> None:
+    """A query that came later has all its windows from its first on, each whole."""
+    if not found:
+        return
+    counts: Counter[tuple[int, str]] = Counter()
+    for file in source.glob("*.parquet"):
+        rows = pq.read_table(file)
+        for instant, k in zip(
+            rows.column("ts").cast(pa.int64()).to_pylist(), rows.column("k").to_pylist(), strict=True
+        ):
+            counts[instant // (20 * SECOND) * 20 * SECOND, k] += 1
+    answers = {(round(start.timestamp() * SECOND), k): n for start, k, n in found}
+    first = min(start for start, _ in answers)
+    assert answers == {place: n for place, n in counts.items() if place[0] >= first}
+    assert found.total() == len(answers)
+
+
 if __name__ == "__main__":
     wanted, seed, all_kills = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0, Counter[str]()
     while all_kills.total() < wanted:
         seed += 1
         with tempfile.TemporaryDirectory() as folder:
             began = time.monotonic()
-            kills = crash_and_compare(Path(folder), seed, min(12, wanted - all_kills.total()))
+            kills = crash_and_compare(Path(folder), seed, min(8, wanted - all_kills.total()))
             all_kills.update(kills)
-            print(f"seed {seed}: {len(kills)} kills, nothing lost, nothing twice, {time.monotonic() - began:.0f} s")
+            print(
+                f"seed {seed}: {len(kills)} kills, nothing lost, nothing twice, {time.monotonic() - began:.0f} s",
+                flush=True,
+            )
     print(f"{all_kills.total()} kills: " + ", ".join(f"{count} {point}" for point, count in all_kills.items()))

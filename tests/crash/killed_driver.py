@@ -11,12 +11,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 import weft
 from weft.spark.live import answering, segments
 from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.history import History
 from weft.spark.live.outbox import Outbox
-from weft.spark.session import local_session
+from weft.spark.session import use_java
 from weft.spark.sinks.parquet import ParquetSink
 
 QUERIES = """
@@ -92,9 +94,29 @@ def due() -> bool:
     return left == 0
 
 
+def quick_session() -> SparkSession:
+    """A session that starts quickly, as many have to."""
+    use_java()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
 def main(folder: Path) -> None:
     """Stream what is there, close all windows, end."""
-    spark = local_session(master="local[2]", memory="1g")
+    spark = quick_session()
     source = str(folder / "source")
     rows = spark.readStream.schema("ts TIMESTAMP, k STRING, v BIGINT").option("maxFilesPerTrigger", 1).parquet(source)
     engine = weft.Engine(spark).stream("s", rows, event_time="ts")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -19,6 +19,7 @@ from weft.spark.failures import data_error
 from weft.spark.files import Folder
 from weft.spark.finals import Answer
 from weft.spark.live.planning import LivePlan
+from weft.spark.live.refeed import Collecting, rdd_of, scanned
 from weft.spark.step import write_parquet
 
 THREADS = 2
@@ -39,7 +40,7 @@ class Written:
             self.rows += rows
 
 
-def write_answers(spark: SparkSession, live: LivePlan, answers: Iterable[Answer], folder: Folder) -> Written:
+def write_answers(live: LivePlan, lists: SelectLists, answers: Iterable[Answer], folder: Folder) -> Written:
     """Write all answers under ``folder``, a folder of this attempt alone."""
     written = Written()
     sheets: dict[str, pa.Table] = {}
@@ -53,7 +54,7 @@ def write_answers(spark: SparkSession, live: LivePlan, answers: Iterable[Answer]
             else:
                 sheets[name] = live.sheet.lay_out(name, answer.table)
         if sheets:
-            Lists(spark, live, sheets, writing, written).compute(list(sheets))
+            lists.compute(sheets, writing, written)
     for name, original in live.plan.same_as.items():
         if original in written.files:
             written.add(name, written.files[original], 0)
@@ -88,41 +89,48 @@ class Writing:
         return name
 
 
-@dataclass(frozen=True)
-class Lists:
-    """Select lists that Spark has to compute, from the answers on the sheet."""
+class SelectLists:
+    """Select lists that Spark has to compute, from the answers on the sheet; planned once for all batches."""
 
-    spark: SparkSession
-    live: LivePlan
-    sheets: Mapping[str, pa.Table]
-    writing: Writing
-    written: Written
+    def __init__(self, spark: SparkSession, live: LivePlan) -> None:
+        self._spark = spark
+        self._live = live
+        self._schema = sheet_schema(live.sheet, dict(live.bound))
+        self._computation = Computation(spark, live.sheet, dict(live.bound))
+        self._targets = self._computation.targets([query.name for query in live.sheet.queries])
+        self._again: Collecting | None = None
 
-    def compute(self, names: Sequence[str]) -> None:
-        """Have Spark compute some queries; a data error fails only those that it stems from, found by halves."""
+    def compute(self, sheets: Mapping[str, pa.Table], writing: Writing, written: Written) -> None:
+        """Compute the queries that have answers; a data error fails only those that it stems from, found by halves."""
         try:
-            self._compute(names)
+            computed = self._computed(pa.concat_tables(sheets.values()))
         except PySparkException as error:
             message = data_error(error)
             if message is None:
                 raise
-            if len(names) == 1:
-                self.written.failed[names[0]] = message
+            if len(sheets) == 1:
+                written.failed |= dict.fromkeys(sheets, message)
                 return
+            names = list(sheets)
             for half in (names[: len(names) // 2], names[len(names) // 2 :]):
-                self.compute(half)
-
-    def _compute(self, names: Sequence[str]) -> None:
-        self.spark.sparkContext.setJobDescription("weft: select lists of answers")
-        computation = Computation(self.spark, self.live.sheet, dict(self.live.bound))
-        rows = pa.concat_tables([self.sheets[name] for name in names])
-        # a small table stays in the driver, and so does what Spark computes from it
-        sheet = self.spark.createDataFrame(rows, sheet_schema(self.live.sheet, dict(self.live.bound)))
-        computed = computation.computed(sheet, names).toArrow()
+                self.compute({name: sheets[name] for name in half}, writing, written)
+            return
         numbers = np.asarray(flatten(computed.column(QUERY)))
-        for number, target in computation.targets(names).items():
-            chosen = np.flatnonzero(numbers == number)
-            if len(chosen):
-                own = computed.take(pa.array(chosen)).select([column for column, _ in target.columns])
-                named = own.rename_columns([name for _, name in target.columns])
-                self.written.add(target.name, [self.writing.write(named)], len(named))
+        for number in np.unique(numbers).tolist():
+            target = self._targets[number]
+            own = computed.take(pa.array(np.flatnonzero(numbers == number)))
+            named = own.select([column for column, _ in target.columns])
+            named = named.rename_columns([name for _, name in target.columns])
+            written.add(target.name, [writing.write(named)], len(named))
+
+    def _computed(self, sheet: pa.Table) -> pa.Table:
+        """The select lists of all rows of the sheet."""
+        self._spark.sparkContext.setJobDescription("weft: select lists of answers")
+        rows = self._spark.createDataFrame(sheet, self._schema)
+        if self._again is None:
+            names = [query.name for query in self._live.sheet.queries]
+            frame = self._computation.computed(scanned(rows), names)
+            self._again = Collecting.of(frame)
+            if self._again is None:
+                return frame.toArrow()
+        return self._again.collect(rdd_of(rows))

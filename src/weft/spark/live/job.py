@@ -16,7 +16,7 @@ from weft.spark.bind import Stream
 from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
 from weft.spark.live import segments
-from weft.spark.live.answering import write_answers
+from weft.spark.live.answering import SelectLists, write_answers
 from weft.spark.live.changes import EVERYTHING, Past, changed_plan, next_since
 from weft.spark.live.clock import Clock, largest_of, watermark_after
 from weft.spark.live.collect import Collected, Collector
@@ -79,6 +79,7 @@ class Job:
         self.kept: list[Manifest] = []
         self.clock = Clock()
         self._collector: Collector | None = None
+        self._lists: SelectLists | None = None
         self._told = 0
         """The plan whose queries the sinks have heard of."""
         self._swept = False
@@ -175,6 +176,7 @@ class Job:
         self.state = self.state.conformed(live)
         self.finals = None
         self._collector = Collector(live, None if self.source.letters is None else BAD)
+        self._lists = SelectLists(self.stream.session, live)
 
     def _run(self, rows: DataFrame, start: BatchStart) -> Done:
         """Compute a batch; queries that a value stops are left out, by name, and all others go on."""
@@ -227,7 +229,8 @@ class Job:
         emission = live.emission(start.watermark, None if start.drain else watermark)
         attempt = f"{start.batch:010}-{self.lease.epoch}-{uuid4().hex[:12]}"
         folder = Folder(f"{self.history.checkpoint.folder.root}/{ANSWERS}/{attempt}")
-        written = write_answers(self.stream.rows.sparkSession, live, finals.answers(emission), folder)
+        assert self._lists is not None
+        written = write_answers(live, self._lists, finals.answers(emission), folder)
         self.clock.note("answers")
         state = State() if start.drain else self._save(self.state.after(live, fresh, watermark), attempt)
         self.clock.note("state")

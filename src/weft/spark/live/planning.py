@@ -163,10 +163,10 @@ def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique
 
 def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) -> LivePlan:
     """The plan that a record stands for."""
-    original: dict[Any, BoundQuery] = {}
     same_as: dict[str, str] = {}
     groupings = []
     for described in record.groupings:
+        original: dict[Any, BoundQuery] = {}
         kept = []
         for name in described["queries"]:
             query = bound[name].query

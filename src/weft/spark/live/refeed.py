@@ -28,7 +28,7 @@ Plan = Any
 def scanned(rows: DataFrame) -> DataFrame:
     """The same rows from a plan that does nothing but scan them, so that other rows can be put in their place."""
     spark = rows.sparkSession
-    made = spark._jsparkSession.internalCreateDataFrame(rows._jdf.queryExecution().toRdd(), rows._jdf.schema(), False)
+    made = spark._jsparkSession.internalCreateDataFrame(rdd_of(rows), rows._jdf.schema(), False)
     return ClassicDataFrame(made, spark)
 
 
@@ -47,50 +47,81 @@ def is_scan(plan: Plan) -> bool:
 
 
 @dataclass(frozen=True)
+class Again:
+    """A plan that has been made once, to be run on other rows."""
+
+    plan: Plan
+    rows_of_scan: Any
+    """The field of a scan that holds its rows."""
+
+    @classmethod
+    def of(cls, plan: Plan) -> Again | None:
+        """The plan, if it does nothing but work on the rows of one scan."""
+        if not is_scan(plan):
+            return None
+        field = plan.collectLeaves().head().getClass().getDeclaredField("rdd")
+        field.setAccessible(True)
+        return cls(plan, field)
+
+    def over(self, rdd: Any) -> Plan:
+        """A copy of the plan over other rows; a plan itself keeps what it was executed to."""
+        copy = self.plan.clone()
+        self.rows_of_scan.set(copy.collectLeaves().head(), rdd)
+        return copy
+
+
+@dataclass(frozen=True)
+class Collecting:
+    """A frame whose plan is run on other rows, again and again, with what comes out brought here as Arrow."""
+
+    frame: DataFrame
+    again: Again
+    schema: pa.Schema
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> Collecting | None:
+        """The frame, if its plan can be run again."""
+        again = Again.of(frame._jdf.queryExecution().executedPlan())
+        return None if again is None else cls(frame, again, to_arrow_schema(frame.schema, timezone="UTC"))
+
+    def collect(self, rdd: Any) -> pa.Table:
+        """What comes out for other rows."""
+        batches = self.frame._jdf.toArrowBatchRdd(self.again.over(rdd))
+        served = self.frame.sparkSession.sparkContext._jvm.PythonRDD.collectAndServe(batches)
+        with _load_from_socket(served, NoOpSerializer()) as stream:
+            found = [pa.ipc.read_record_batch(pa.py_buffer(data), self.schema) for data in stream]
+        return pa.Table.from_batches(found, self.schema)
+
+
+@dataclass(frozen=True)
 class Refed:
     """Slices of one batch after another from one plan: map tasks aggregate, and what they have is packed for Arrow."""
 
-    map_side: Plan
+    map_side: Again
     """Aggregates rows in every map task."""
-    packing: Plan
+    packed: Collecting
     """Packs what the map tasks made."""
-    packed: DataFrame
-    schema: pa.Schema
-    rows_of_scan: Any
-    """The field of a scan that holds its rows."""
     watch: int
     """How far below the top of ``map_side`` the node stands that counts."""
 
     @classmethod
     def of(cls, map_side: Plan, packed: DataFrame) -> Refed | None:
         """The plan that has just run, to be run again; None if it does not look as expected."""
-        packing = packed._jdf.queryExecution().executedPlan()
-        watch = depth_of(WATCH, map_side)
-        if watch is None or not is_scan(map_side) or not is_scan(packing):
+        aggregating, packing, watch = Again.of(map_side), Collecting.of(packed), depth_of(WATCH, map_side)
+        if aggregating is None or packing is None or watch is None:
             return None
-        field = map_side.collectLeaves().head().getClass().getDeclaredField("rdd")
-        field.setAccessible(True)
-        return cls(map_side, packing, packed, to_arrow_schema(packed.schema, timezone="UTC"), field, watch)
+        return cls(aggregating, packing, watch)
 
     def run(self, rows: DataFrame) -> tuple[pa.Table, dict[str, Any]]:
         """The slices of other rows, and what was observed on the way."""
-        map_side = self._over(self.map_side, rows._jdf.queryExecution().toRdd())
-        packing = self._over(self.packing, map_side.execute())
-        found = self._collected(self.packed._jdf.toArrowBatchRdd(packing))
+        map_side = self.map_side.over(rdd_of(rows))
+        found = self.packed.collect(map_side.execute())
         return found, observed(map_side, self.watch)
 
-    def _over(self, plan: Plan, rdd: Any) -> Plan:
-        """A copy of a plan over other rows; a plan itself keeps what it was executed to."""
-        copy = plan.clone()
-        self.rows_of_scan.set(copy.collectLeaves().head(), rdd)
-        return copy
 
-    def _collected(self, batches: Any) -> pa.Table:
-        """Arrow batches of the JVM."""
-        served = self.packed.sparkSession.sparkContext._jvm.PythonRDD.collectAndServe(batches)
-        with _load_from_socket(served, NoOpSerializer()) as stream:
-            found = [pa.ipc.read_record_batch(pa.py_buffer(data), self.schema) for data in stream]
-        return pa.Table.from_batches(found, self.schema)
+def rdd_of(rows: DataFrame) -> Any:
+    """The rows of a frame in the JVM."""
+    return rows._jdf.queryExecution().toRdd()
 
 
 def observed(plan: Plan, depth: int) -> dict[str, Any]:
