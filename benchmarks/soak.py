@@ -1,0 +1,139 @@
+"""A long run at a steady rate: does anything grow that should not? Memory, state, batch time, files, disk.
+
+    .venv/bin/python benchmarks/soak.py --minutes 60
+
+500 queries over some 10,000 keys at a time, of which one in twenty is replaced every half minute of the stream. Prints
+a line a minute and, at the end, the slope of each figure an hour after a tenth of the time has passed, next to its
+mean: flat is a slope that is small beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+from rich.console import Console
+
+from weft import Engine
+from weft.spark.session import local_session
+from weft.spark.sinks.parquet import ParquetSink
+
+KEYS = 10_000
+ROWS_A_SECOND = 2_000
+CHURN_ROWS = 60_000
+REPLACED = 500
+console = Console(width=140, highlight=False)
+
+
+def rows_text() -> list[str]:
+    """The columns of the stream, made from Spark's rate source."""
+    return [
+        "timestamp AS ts",
+        f"concat('k', (value * 7919) % {KEYS} + (value DIV {CHURN_ROWS}) * {REPLACED}) AS k",
+        "concat('p', value % 100) AS place",
+        "CAST((value * 31) % 1000 AS DOUBLE) AS x",
+        "CAST(value % 97 AS INT) AS n",
+    ]
+
+
+def queries(count: int = 500) -> str:
+    """So many queries: a tenth by key and seldom, the others by place or by nothing and often."""
+    found = []
+    aggregates = ("count(*) AS c", "sum(n) AS s", "avg(x) AS m", "max(x) AS hi", "min(n) AS lo", "stddev(x) AS d")
+    for number in range(count):
+        by, slides = (("k", (300, 450, 600)), ("place", (10, 20, 30, 60)), ("", (5, 10, 15)))[
+            0 if number % 10 == 0 else 1 if number % 10 < 7 else 2
+        ]
+        slide = slides[number % len(slides)]
+        length = slide * (1 + number % 12)
+        where = f"WHERE n > {number % 4 * 10} " if number % 3 == 0 else ""
+        keys = f"{by}, " if by else ""
+        found.append(
+            f"CREATE VIEW q{number} AS SELECT {keys}window.start AS s0, window.end AS e0, "
+            f"{aggregates[number % len(aggregates)]} FROM events {where}"
+            f"GROUP BY {keys}window(ts, '{length} seconds', '{slide} seconds');"
+        )
+    return "\n".join(found)
+
+
+def sizes(folder: Path) -> tuple[int, int]:
+    """Files below a folder and their bytes."""
+    files = [entry.stat().st_size for entry in folder.rglob("*") if entry.is_file() and entry.exists()]
+    return len(files), sum(files)
+
+
+def resident() -> tuple[int, int]:
+    """Bytes of this process and of Java."""
+    java = sum(child.memory_info().rss for child in psutil.Process().children() if "java" in child.name())
+    return psutil.Process().memory_info().rss, java
+
+
+def main() -> None:
+    """Run, look every ten seconds, and say what grew."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("--rows", type=int, default=ROWS_A_SECOND)
+    parser.add_argument("--report", type=Path, default=None)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="weft-soak-"))
+    spark = local_session("weft soak", memory="2g")
+    rate = spark.readStream.format("rate").option("rowsPerSecond", options.rows).option("numPartitions", 2).load()
+    engine = Engine(spark)
+    engine.stream("events", rate.selectExpr(*rows_text()), event_time="ts")
+    engine.sql(queries(options.queries))
+    live = engine.start(
+        str(folder / "checkpoint"), [ParquetSink(str(folder / "out"))], lateness="5 seconds", trigger="2 seconds"
+    )
+    began, seen, said = time.time(), [], 0.0
+    while time.time() - began < options.minutes * 60:
+        if live.await_termination(10):
+            raise SystemExit("the stream ended")
+        status = live.status()
+        driver, java = resident()
+        files, disk = sizes(folder / "checkpoint")
+        seen.append(
+            {
+                "seconds": time.time() - began,
+                "driver MB": driver / 1e6,
+                "java MB": java / 1e6,
+                "state MB": status["state_bytes"] / 1e6,
+                "batch ms": status["batch_seconds"] * 1000,
+                "checkpoint files": files,
+                "checkpoint MB": disk / 1e6,
+                "rows": status["rows"],
+                "answers": status["answers"],
+            }
+        )
+        if time.time() - said > 60:
+            said = time.time()
+            console.print("  ".join(f"{name} {value:,.0f}" for name, value in seen[-1].items()))
+    live.stop()
+    spark.stop()
+    summary = slopes(seen)
+    console.print(summary)
+    if options.report:
+        options.report.write_text(json.dumps({"pid": os.getpid(), "seen": seen, "summary": summary}, indent=1))
+
+
+def slopes(seen: list[dict[str, float]]) -> str:
+    """The mean of each figure and by how much it grew an hour."""
+    settled = [one for one in seen if one["seconds"] > seen[-1]["seconds"] / 10]
+    hours = np.array([one["seconds"] for one in settled]) / 3600
+    lines = ["| figure | mean | slope an hour | of the mean |", "|---|--:|--:|--:|"]
+    for name in ("driver MB", "java MB", "state MB", "batch ms", "checkpoint files", "checkpoint MB"):
+        values = np.array([one[name] for one in settled])
+        slope = float(np.polyfit(hours, values, 1)[0])
+        share = slope / values.mean() if values.mean() else 0.0
+        lines.append(f"| {name} | {values.mean():,.1f} | {slope:+,.1f} | {share:+.1%} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
