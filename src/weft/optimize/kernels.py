@@ -66,10 +66,6 @@ class Prices(NamedTuple):
     """Words of the horizon to look at first; 0 for all at once."""
 
 
-_CACHE_LINE = 8
-"""Words that come into the cache together."""
-
-
 def _population_count(_context: Any, _word: Any) -> Any:
     def codegen(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -143,8 +139,7 @@ def woven_rate(
 ) -> float:
     """Edge rate of two trees together; perhaps only a lower bound if they have fewer common edges than ``needed``.
 
-    Before all bits are compared, glances at the first of them tell, with three standard deviations to spare: most pairs
-    have far fewer than needed, which a single line of the cache shows.
+    Before all bits are compared, a glance at the first of them tells, with three standard deviations to spare.
     """
     apart = trees[one, RATES] + trees[other, RATES]
     if trees[one, ITEMS] == 1 and trees[other, ITEMS] == 1:
@@ -152,11 +147,10 @@ def woven_rate(
         return float(apart) - prices.ticks * _common_rate_of_items(items, gcds, left, right, needed / prices.ticks)
     words = marks.shape[1]
     if prices.glance and needed > 0.0:
-        for glance in (_CACHE_LINE, prices.glance):
-            seen = _common_hits(trees, items, marks, prices.bits, one, other, glance)
-            most = prices.per_hit * words / glance * (seen + 3.0 * sqrt(seen) + 3.0)
-            if most < needed:
-                return float(trees[one, RATE] + trees[other, RATE] - most)
+        seen = _common_hits(trees, items, marks, prices.bits, one, other, prices.glance)
+        most = prices.per_hit * words / prices.glance * (seen + 3.0 * sqrt(seen) + 3.0)
+        if most < needed:
+            return float(trees[one, RATE] + trees[other, RATE] - most)
     common = _common_hits(trees, items, marks, prices.bits, one, other, words)
     twice = trees[one, OWN_HITS] + trees[other, OWN_HITS] - trees[one, HITS] - trees[other, HITS] + common
     return float(max(apart - prices.per_hit * twice, trees[one, RATE], trees[other, RATE]))

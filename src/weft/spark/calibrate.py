@@ -158,8 +158,7 @@ def work_of_plan(plan: Plan, rows: Rows) -> Work:
 def fitted(works: Sequence[Work], seconds: Sequence[float]) -> dict[str, float]:
     """The constants, none negative, for which the relative errors are least."""
     counts = np.array([astuple(work) for work in works]) / np.array(seconds)[:, None]
-    most = counts.max(axis=0)
-    scale = np.where(most > 0, most, 1.0)  # what no trial has any of explains nothing
+    scale = np.maximum(counts.max(axis=0), np.finfo(float).tiny)  # some trials may do nothing of a kind
     solved = least_squares(counts / scale, np.ones(len(works))) / scale
     return {item.name: float(value) for item, value in zip(fields(Work), solved, strict=True)}
 
