@@ -120,8 +120,10 @@ class Refed:
 
 
 def rdd_of(rows: DataFrame) -> Any:
-    """The rows of a frame in the JVM."""
-    return rows._jdf.queryExecution().toRdd()
+    """The rows of a frame in the JVM; those that Spark hands to ``foreachBatch`` as they are, without one more copy."""
+    execution = rows._jdf.queryExecution()
+    plan = execution.analyzed()
+    return plan.rdd() if plan.getClass().getSimpleName() == "LogicalRDD" else execution.toRdd()
 
 
 def observed(plan: Plan, depth: int) -> dict[str, Any]:
