@@ -43,6 +43,8 @@ def local_session(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.python.daemon.module": "weft.spark.daemon",
+        # what is written here is read here, once and soon: packing it takes longer than that
+        "spark.shuffle.compress": str(not (master or "local[*]").startswith("local[")).lower(),
         **(config or {}),
     }
     builder = SparkSession.builder.appName(app_name).master(master or f"local[{cores}]")
