@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from weft.algebra import lower, monoids
 from weft.algebra.lower import Answered
-from weft.algebra.measures import MOMENTS, Decoded, Measure, decode_limbs
+from weft.algebra.measures import MOMENTS, Array, Decoded, Measure, decode_limbs
 
 Encoder = Callable[[Decoded, Sequence[pa.Array]], list[pa.Array]]
 
@@ -77,7 +77,7 @@ def _joint(merged: Decoded, originals: Sequence[pa.Array]) -> list[pa.Array]:
     return _typed([n, others[0] * n, others[1] * n, *others[2:]], n == 0, originals)
 
 
-def _typed(columns: Sequence[lower.Array], missing: lower.Array, originals: Sequence[pa.Array]) -> list[pa.Array]:
+def _typed(columns: Sequence[Array], missing: Array, originals: Sequence[pa.Array]) -> list[pa.Array]:
     """A count, which is never NULL, and doubles, which are NULL without rows."""
     count, *doubles = columns
     counts = pa.array(count.astype(np.int64), originals[0].type)

@@ -10,11 +10,11 @@ from uuid import uuid4
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from weft.catalog.catalog import Catalog
 from weft.catalog.place import create_catalog
-from weft.catalog.status import Status
+from weft.catalog.status import JobState, Status
 from weft.errors import QueriesError, WeftError
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Stream
@@ -136,7 +136,7 @@ class LiveEngine:
             while True:
                 # in steps, so that signals are heard
                 step = 0.5 if deadline is None else max(min(deadline - time.monotonic(), 0.5), 0.01)
-                if query.awaitTermination(step):
+                if query.awaitTermination(step):  # type: ignore[arg-type]  # whole seconds are not asked for
                     return True
                 if deadline is not None and time.monotonic() >= deadline:
                     return False
@@ -217,7 +217,7 @@ class LiveEngine:
         status["state"] = self._state()
         return status
 
-    def _state(self) -> str:
+    def _state(self) -> JobState:
         if self._error is not None:
             return "failed"
         if self.is_drained:

@@ -87,7 +87,9 @@ class Collecting:
     def collect(self, rdd: Any) -> pa.Table:
         """What comes out for other rows."""
         batches = self.frame._jdf.toArrowBatchRdd(self.again.over(rdd))
-        served = self.frame.sparkSession.sparkContext._jvm.PythonRDD.collectAndServe(batches)
+        jvm = self.frame.sparkSession.sparkContext._jvm
+        assert jvm is not None
+        served = jvm.PythonRDD.collectAndServe(batches)
         with _load_from_socket(served, NoOpSerializer()) as stream:
             found = [pa.ipc.read_record_batch(pa.py_buffer(data), self.schema) for data in stream]
         return pa.Table.from_batches(found, self.schema)

@@ -37,7 +37,8 @@ def slice_ends(starts: Array, progressions: Iterable[Progression]) -> Array:
     [9, 10, 19]
     """
     ends = [(starts - edge.offset) // edge.step * edge.step + edge.step + edge.offset for edge in progressions]
-    return np.minimum.reduce(ends)
+    first: Array = np.minimum.reduce(ends)
+    return first
 
 
 def open_slices(starts: Array, windows: Mapping[Window, int | None], watermark: int | None) -> Array:
