@@ -12,7 +12,10 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -131,3 +134,32 @@ def test_a_job_does_not_begin_with_a_query_that_cannot_be_run(project: Path) -> 
     assert "weight" in done.stderr and "^^^^^^" in done.stderr
     assert json.loads(weft(project, "queries", "--json").stdout) == []
     assert status(project)["state"] == "failed"
+
+
+def test_a_password_is_used_and_seen_nowhere(project: Path, postgres: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    database: str = postgres.database()
+    password = urlsplit(database).password
+    assert password
+    monkeypatch.setenv("DATABASE", database)
+    monkeypatch.setenv("OTHER", database.replace(password, "not-the-password"))
+    settings = (project / "weft.yaml").read_text()
+    (project / "weft.yaml").write_text(
+        settings + "catalog: ${DATABASE}\nsinks: [{type: postgresql, url: '${OTHER}'}]\n"
+    )
+    refused = weft(project, "stream", "--available-now", "--drain")
+    assert refused.returncode == 1
+    assert "password authentication failed" in refused.stderr
+    (project / "weft.yaml").write_text(
+        settings + "catalog: ${DATABASE}\nsinks: [{type: postgresql, url: '${DATABASE}'}]\n"
+    )
+    done = weft(project, "stream", "--available-now", "--drain", "--log-level", "debug")
+    assert done.returncode == 0, done.stderr
+    with psycopg.connect(database) as connection:
+        assert connection.execute("SELECT sum(n) FROM hourly").fetchone() == (120,)
+        assert connection.execute("SELECT state FROM weft_queries").fetchall() == [("active",)]
+    told = weft(project, "queries", "--history", "--json"), weft(project, "status", "--json"), refused, done
+    for one in told:
+        assert password not in one.stdout + one.stderr
+        assert "not-the-password" not in one.stdout + one.stderr
+    for file in (file for file in project.rglob("*") if file.is_file()):
+        assert password.encode() not in file.read_bytes(), file

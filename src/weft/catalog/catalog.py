@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from weft.catalog.database import CatalogError, Database
 from weft.catalog.entries import LIVE, Action, Change, Entry, PlanRecord, State, entry_of, instant
@@ -133,10 +132,10 @@ class Catalog:
     def _fill(self, connection: Connection, file: Mapping[str, str]) -> None:
         change = _begin(connection)
         taken = {entry.name.lower() for entry in _entries(connection, LIVE)}
-        for name, sql in file.items():
+        for name in file:
             if name.lower() in taken:
                 raise UseError(f"the catalog {self.url} has a query {name} already, and so has the file; drop one")
-            change.insert(name, sql, "seeded")
+        change.insert(file, "seeded")
         connection.execute(update(CATALOG).values(seed=json.dumps(list(file.items()))))
 
     def add(self, text: str) -> list[Entry]:
@@ -153,14 +152,9 @@ class Catalog:
         with self._changing() as change:
             live = {entry.name.lower(): entry for entry in _entries(change.connection, LIVE)}
             queries = parse_file(text, taken=[entry.name for entry in live.values()])
-            ids = []
-            for query in queries:
-                replaced = live.get(query.name.lower())
-                if replaced is not None:
-                    change.move(replaced, "dropped", "dropped", note="replaced")
-                ids.append(change.insert(query.name, named_sql(query), "added"))
-            rows = change.connection.execute(select(QUERIES).where(QUERIES.c.id.in_(ids)).order_by(QUERIES.c.id))
-            return [entry_of(row) for row in rows.mappings()]
+            replaced = [live[query.name.lower()] for query in queries if query.name.lower() in live]
+            change.move(replaced, "dropped", "dropped", note="replaced")
+            return change.insert({query.name: named_sql(query) for query in queries}, "added")
 
     def drop(self, *names: str) -> list[Entry]:
         """Drop queries, all or none; the running job leaves them out from its next batch on."""
@@ -191,16 +185,15 @@ class Catalog:
             entry = _live(change.connection, name, id)
             if entry is None or entry.state != "pending":
                 return False
-            change.move(entry, "active", "accepted", batch=batch)
+            change.move([entry], "active", "accepted", batch=batch)
             return True
 
     def accept_all(self, entries: Iterable[Entry], batch: int) -> None:
         """Accept many queries at once, those of them that are pending still."""
         ids = {entry.id for entry in entries}
         with self._changing() as change:
-            for entry in _entries(change.connection, ("pending",)):
-                if entry.id in ids:
-                    change.move(entry, "active", "accepted", batch=batch)
+            pending = [entry for entry in _entries(change.connection, ("pending",)) if entry.id in ids]
+            change.move(pending, "active", "accepted", batch=batch)
 
     def refuse(self, name: str, reason: str, *, id: int | None = None) -> bool:
         """Say, as the running job, why a pending or active query is not answered; False if it is neither any more."""
@@ -208,7 +201,7 @@ class Catalog:
             entry = _live(change.connection, name, id)
             if entry is None or entry.state == "paused":
                 return False
-            change.move(entry, "refused", "refused", note=reason)
+            change.move([entry], "refused", "refused", note=reason)
             return True
 
     def record_plan(self, version: int, batch: int, plan: Any) -> None:
@@ -267,8 +260,8 @@ class Catalog:
             for entry in found:
                 if entry.state not in origins:
                     raise UseError(f"query {entry.name} is {entry.state}, so it cannot be {action}")
-                change.move(entry, state, action)
-            ids = [entry.id for entry in found]
+            change.move(found, state, action)
+            ids = {entry.id for entry in found}
             return [entry for entry in _entries(change.connection, ()) if entry.id in ids]
 
     @contextmanager
@@ -285,39 +278,42 @@ class _Change:
     version: int
     at: float
 
-    def insert(self, name: str, sql: str, action: Action) -> int:
-        values = {
-            "name": name,
-            "key": name.lower(),
-            "sql": sql,
-            "state": "pending",
-            "version": self.version,
-            "added_at": self.at,
-            "changed_at": self.at,
-        }
-        try:
-            done = self.connection.execute(insert(QUERIES).values(values))
-        except IntegrityError:
-            raise UseError(f"there is a query {name} already") from None
-        assert done.inserted_primary_key is not None
-        id = int(done.inserted_primary_key[0])
-        self._note(id, name, action, None, None)
-        return id
+    def insert(self, queries: Mapping[str, str], action: Action) -> list[Entry]:
+        """Pending queries, given by their names and texts."""
+        same = {"state": "pending", "version": self.version, "added_at": self.at, "changed_at": self.at}
+        rows = [{"name": name, "key": name.lower(), "sql": sql, **same} for name, sql in queries.items()]
+        if rows:
+            self.connection.execute(insert(QUERIES), rows)
+        mine = select(QUERIES).where(QUERIES.c.version == self.version, QUERIES.c.state == "pending")
+        entries = [entry_of(row) for row in self.connection.execute(mine.order_by(QUERIES.c.id)).mappings()]
+        self._note(entries, action, None, None)
+        return entries
 
     def move(
-        self, entry: Entry, state: State, action: Action, *, batch: int | None = None, note: str | None = None
+        self,
+        entries: Sequence[Entry],
+        state: State,
+        action: Action,
+        *,
+        batch: int | None = None,
+        note: str | None = None,
     ) -> None:
+        """Have queries in another state."""
         values: dict[str, object] = {"state": state, "version": self.version, "changed_at": self.at}
         if state == "active":
             values["batch"] = batch
         if state == "refused":
             values["reason"] = note
-        self.connection.execute(update(QUERIES).where(QUERIES.c.id == entry.id).values(values))
-        self._note(entry.id, entry.name, action, batch, note)
+        ids = [entry.id for entry in entries]
+        self.connection.execute(update(QUERIES).where(QUERIES.c.id.in_(ids)).values(values))
+        self._note(entries, action, batch, note)
 
-    def _note(self, id: int, name: str, action: Action, batch: int | None, note: str | None) -> None:
-        values = {"query": id, "name": name, "action": action, "batch": batch, "note": note}
-        self.connection.execute(insert(CHANGES).values(version=self.version, at=self.at, **values))
+    def _note(self, entries: Sequence[Entry], action: Action, batch: int | None, note: str | None) -> None:
+        same = {"version": self.version, "at": self.at, "action": action, "batch": batch, "note": note}
+        if entries:
+            self.connection.execute(
+                insert(CHANGES), [{"query": entry.id, "name": entry.name, **same} for entry in entries]
+            )
 
 
 def _begin(connection: Connection) -> _Change:

@@ -51,6 +51,8 @@ class Status(TypedDict, total=False):
     trees: int
     queries: int
     paused: int
+    catalog_version: int
+    """The version of the catalog that the plan follows."""
     sinks: dict[str, int]
     """Up to which batch each sink has delivered."""
     errors: list[Trouble]

@@ -31,6 +31,7 @@ _GAUGES = {
     "trees": "Trees of the plan.",
     "queries": "Queries that are answered.",
     "paused": "Queries that are paused.",
+    "catalog_version": "The version of the catalog that the plan follows.",
     "heartbeat": "When the job last said something, in seconds since the epoch.",
 }
 _STATES = ("starting", "running", "stopping", "stopped", "drained", "failed")

@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from weft.cli.logs import configure, fields
 from weft.cli.metrics import served
 from weft.cli.run import read_queries
 from weft.cli.signals import stopping
-from weft.cli.view import shown
+from weft.cli.view import Report, shown
 from weft.config import StreamConfig
 from weft.errors import QueriesError
 from weft.query.model import Query
@@ -28,7 +28,7 @@ from weft.query.sparksql import parse_file
 from weft.spark.bind import Stream
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.planning import bind_all
-from weft.spark.live_sources.source import BAD
+from weft.spark.live_sources.dead_letters import BAD
 from weft.spark.live_sources.specs import live_source
 from weft.spark.packages import CARRIED, resolve
 from weft.spark.session import local_session
@@ -59,7 +59,7 @@ def run_stream(config: StreamConfig) -> None:
             with stopping(threading.Event(), LOG.info) as stop:
                 engine.start()
                 with _measured(config, heartbeat):
-                    _watch(engine, stop, lambda status: (heartbeat.say(status), report(status)))
+                    _watch(engine, stop, (heartbeat.say, report))
     if engine.is_drained:
         LOG.info("drained: all windows are closed; new rows need a new checkpoint")
 
@@ -113,9 +113,14 @@ def _measured(config: StreamConfig, heartbeat: Heartbeat) -> Iterator[None]:
         yield
 
 
-def _watch(engine: LiveEngine, stop: threading.Event, tell: Callable[[Status], object]) -> None:
+def _watch(engine: LiveEngine, stop: threading.Event, listeners: Sequence[Report]) -> None:
     """Tell how the stream is, until it ends."""
     paused = 0
+
+    def tell(status: Status) -> None:
+        for listener in listeners:
+            listener(status)
+
     try:
         while not engine.await_termination(LOOK):
             if stop.is_set():
