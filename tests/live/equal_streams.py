@@ -117,7 +117,7 @@ def against_append(spark: Any, seed: int, folder: Path) -> int:
     cases = {name: without_gaps(case) for name, case in queries_of(seed, 3).items()}
     source = folder / "source"
     source.mkdir(parents=True)
-    # Spark releases by the watermark of the batches before: two rows of the far future have it release all that is there
+    # Spark releases by the watermark of the batches before: two rows of the far future have it release all there is
     batches = [*disordered(seed, lateness + 1, most_batches=5), [FAR], [FAR]]
     for number, rows in enumerate(batches):
         file = source / f"{number:04}.parquet"
