@@ -27,7 +27,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from live.driven import SECOND, table
-from live.live_cases import Case, disordered, queries_of, sql
+from live.live_cases import BEGIN, Case, disordered, queries_of, sql
 from oracle import compare, generate
 from oracle.compare import Rows
 from oracle.data import Stream as Events
@@ -44,6 +44,8 @@ from weft.spark.live.refeed import scanned
 from weft.spark.live_sources.source import LiveSource
 from weft.spark.sinks.parquet import ParquetSink
 from weft.spark.step import SETTINGS
+
+FAR = (BEGIN + 2 * 86_400 * SECOND, "a", 1, 0.0)
 
 
 def against_batch(spark: Any, session: Any, workload: Workload, splits: int, folder: Path) -> tuple[int, int]:
@@ -115,7 +117,9 @@ def against_append(spark: Any, seed: int, folder: Path) -> int:
     cases = {name: without_gaps(case) for name, case in queries_of(seed, 3).items()}
     source = folder / "source"
     source.mkdir(parents=True)
-    for number, rows in enumerate(disordered(seed, lateness + 1, most_batches=5)):
+    # Spark releases by the watermark of the batches before: two rows of the far future have it release all there is
+    batches = [*disordered(seed, lateness + 1, most_batches=5), [FAR], [FAR]]
+    for number, rows in enumerate(batches):
         file = source / f"{number:04}.parquet"
         pq.write_table(table(rows), file)
         os.utime(file, (number, number))  # Spark takes files in the order of their times

@@ -22,8 +22,9 @@ from weft.slicing.edge_rate import edge_rate
 from weft.slicing.progression import contains
 
 DEFAULT = "weft"
-WORTH_WEAVING = 0.05
-"""Weaving can save no more than the merging of slices: less than this share of all work, and one tree is as good."""
+WORTH_WEAVING = 0.3
+"""Weaving saves no more than the merging of slices, and takes a second for a thousand queries: below this share of all
+work one tree is as good."""
 
 
 A_WHILE = 10_000.0

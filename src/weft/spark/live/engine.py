@@ -136,7 +136,7 @@ class LiveEngine:
             while True:
                 # in steps, so that signals are heard
                 step = 0.5 if deadline is None else max(min(deadline - time.monotonic(), 0.5), 0.01)
-                if query.awaitTermination(step):  # type: ignore[arg-type]  # it takes parts of seconds
+                if query.awaitTermination(step):  # type: ignore[arg-type]  # whole seconds are not asked for
                     return True
                 if deadline is not None and time.monotonic() >= deadline:
                     return False

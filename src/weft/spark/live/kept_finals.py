@@ -21,8 +21,10 @@ from weft.spark.live.kept_panes import KeptPanes, Originals
 from weft.spark.live.key_numbers import KeyNumbers
 from weft.spark.panes import Measured, Panes, Passing, Slices, extent
 
-LAG = 4
+LAG = 8
 """Panes that no window needs yet take new slices in after so many batches at the latest."""
+MANY = 50_000
+"""So many slices are not left for later: who comes for them later has to decode them again."""
 
 
 class GroupingFinals:
@@ -128,7 +130,7 @@ class KeyedFinals:
             if due:
                 self._catch_up(predicate, kept, emission)
                 by_predicate.setdefault(predicate, []).append((kept, due))
-            elif self._batches - kept.seen > LAG:
+            elif self._batches - kept.seen > LAG or self._slices_since(kept.seen) > MANY:
                 self._catch_up(predicate, kept, emission)
         values = self._numbers.values
         for some in by_predicate.values():
@@ -139,6 +141,9 @@ class KeyedFinals:
                     if len(answer.windows):
                         yield answer
         self._trim()
+
+    def _slices_since(self, seen: int) -> int:
+        return sum(len(one.keys) for one in self._log[seen - self._dropped :])
 
     def _catch_up(self, predicate: Predicate, kept: Kept, emission: Emission) -> None:
         if kept.seen == self._batches:

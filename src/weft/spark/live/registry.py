@@ -29,11 +29,6 @@ class Registry:
         return bound, {name: str(error) for name, error in errors.items()}
 
     @property
-    def version(self) -> int:
-        """The version of the catalog that the present plan follows."""
-        return max(self._planned, 0)
-
-    @property
     def changed(self) -> int | None:
         """The catalog's version, if the present plan does not follow it; None if it does."""
         version = self.catalog.version()
