@@ -158,8 +158,9 @@ class LiveEngine:
         """Finish the batch that runs, commit it, and end."""
         with self._turn:
             self._stopped = True
-            if self._query is not None:
-                self._query.stop()
+        # a batch that begins now finds the turn free and is told; held, Spark would wait for it and it for us
+        if self._query is not None:
+            self._query.stop()
         self._close()
 
     def _close(self) -> None:
