@@ -45,7 +45,8 @@ from weft.spark.live_sources.source import LiveSource
 from weft.spark.sinks.parquet import ParquetSink
 from weft.spark.step import SETTINGS
 
-FAR = (BEGIN + 2 * 86_400 * SECOND, "a", 1, 0.0)
+FAR = (BEGIN + 2 * 86_400 * SECOND, "a", 99, 0.0)
+"""It passes every WHERE: Spark pushes filters below the watermark, so that only rows which pass move it."""
 
 
 def against_batch(spark: Any, session: Any, workload: Workload, splits: int, folder: Path) -> tuple[int, int]:
