@@ -28,8 +28,8 @@ from oracle.compare import NAN, Rows, compare, oracle_session
 from oracle.trial import judge
 from weft.errors import WeftError
 
-DATASETS = int(os.environ.get("WEFT_RANDOM_DATASETS", "4"))
-QUERIES = int(os.environ.get("WEFT_RANDOM_QUERIES", "84"))
+DATASETS = int(os.environ.get("WEFT_RANDOM_DATASETS", "2"))
+QUERIES = int(os.environ.get("WEFT_RANDOM_QUERIES", "40"))
 
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR

@@ -153,6 +153,8 @@ def without_gaps(case: Case) -> Case:
 
 def append(frame: Any, folder: Path) -> Counter[tuple[Any, ...]]:
     """The rows that Spark's append mode writes."""
+    # in its old form of 96 bits a file does not tell that its times are UTC
+    frame.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     writer = frame.writeStream.outputMode("append").format("parquet").trigger(availableNow=True)
     query = writer.option("checkpointLocation", f"{folder}.checkpoint").start(str(folder))
     query.awaitTermination()

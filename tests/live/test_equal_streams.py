@@ -9,7 +9,7 @@ from oracle.compare import oracle_session
 from oracle.generate import shape, workload
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_random_micro_batches_give_the_rows_of_the_batch_run(spark, tmp_path, seed):
     runs, _ = against_batch(spark, oracle_session(spark), workload(shape(seed, 6)), 2, tmp_path)
     assert runs == 2
