@@ -14,12 +14,23 @@ Rows = list[Row]
 
 
 def write_report(results: Path, target: Path) -> None:
-    sections = []
+    sections, missing = [], []
     for name, (title, claims, picture) in SECTIONS.items():
         path = results / f"optimizers-{name}.json"
         if path.exists():
             sections.append(_section(name, title, claims, picture, json.loads(path.read_text())))
+        else:
+            missing.append(f"- {title}: `{_command(name)}`")
+    if missing:
+        sections.append("\n".join(["\n## Not measured yet\n", *missing]) + "\n")
     target.write_text(HEAD + "\n".join(sections))
+
+
+def _command(name: str) -> str:
+    on_spark = {"reality": "forests --part 1` and `--part 2", "throughput": "throughput"}
+    if name in on_spark:
+        return f"python benchmarks/optimizers_reality.py {on_spark[name]}"
+    return f"python benchmarks/optimizers.py {name}"
 
 
 def _section(name: str, title: str, claims: list[Claim], picture: bool, rows: Rows) -> str:

@@ -37,11 +37,11 @@ class Constants:
     True
     """
 
-    row: float = 1.6e-7
+    row: float = 1.7e-7
     """A row cut and aggregated in the JVM, for each time that it is."""
-    slice: float = 9.0e-7
+    slice: float = 6.0e-7
     """A slice of one group shuffled, handed over to Arrow and sorted."""
-    merge: float = 2.0e-8
+    merge: float = 3.0e-9
     """A fine slice read and merged into a coarser one, for each number that is kept of it (level 2 of three)."""
     kernel: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(dict(_KERNEL)))
     """One operation of each technique's kernel."""
