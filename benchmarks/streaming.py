@@ -1,7 +1,6 @@
 """The live engine beside Spark's own streaming queries: the same trades, micro-batches and Parquet sink for both.
 
-    .venv/bin/python benchmarks/streaming.py                       # files and Kafka, about 20 minutes on two cores
-    .venv/bin/python benchmarks/streaming.py --repeats 1 --skip kafka
+    .venv/bin/python benchmarks/streaming.py --repeats 3           # from files
 
 Every repeat runs all systems in an order of its own. A system reads a bounded stream in micro-batches, one file each,
 and ends; the first batches are not counted (Java compiles, state fills). Rows a second are the rows of the counted
@@ -134,7 +133,7 @@ def weft(count: int) -> Callable[[SparkSession, Feed, Path], Measured]:
             str(folder / "checkpoint"), [ParquetSink(str(folder / "out"))], lateness=LATENESS, available_now=True
         )
         live.await_termination()
-        return measured(live.progress_of_spark)
+        return measured(live.recent_progress)
 
     return run
 

@@ -29,7 +29,7 @@ _KERNEL = {
 
 @dataclass(frozen=True)
 class Constants:
-    """Seconds for one of each; the defaults were measured on two cores (shared design notes, measured.md).
+    """Seconds for one of each; the defaults are rough values for two cores, see ``weft calibrate``.
 
     Examples
     --------

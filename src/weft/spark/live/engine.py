@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 from pyspark.errors import StreamingQueryException
@@ -167,6 +168,11 @@ class LiveEngine:
         if not self._closed:
             self._closed = True
             self.job.outbox.close()
+
+    @property
+    def recent_progress(self) -> list[Any]:
+        """What Spark tells about the last micro-batches: rows, and how long each part took."""
+        return [] if self._query is None else list(self._query.recentProgress)
 
     @property
     def is_drained(self) -> bool:
