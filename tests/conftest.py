@@ -35,6 +35,8 @@ def spark() -> Iterator[object]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.host", "127.0.0.1")
+        # much code that runs a few times: the optimising compiler would only take the cores from it
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         # a machine that sleeps for a while must not cost the context
         .config("spark.network.timeout", "7200s")
         .config("spark.executor.heartbeatInterval", "3600s")

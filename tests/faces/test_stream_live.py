@@ -48,6 +48,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "weft.yaml").write_text(
         "queries: queries.sql\nsource: {name: trades, spec: incoming, event_time: ts}\ncheckpoint: state\n"
         "out: answers\ntrigger: 300 ms\nlog_format: json\nmetrics_port: 0\nmemory: 1g\n"
+        "spark: {spark.driver.extraJavaOptions: '-XX:TieredStopAtLevel=1'}\n"
     )
     return tmp_path
 
