@@ -40,7 +40,7 @@ def check(spark, folder: Path, seed: int, lateness: int) -> None:
     assert late == naive.late
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_a_restart_after_every_batch_changes_no_answer(spark, tmp_path, seed):
     queries, batches = queries_of(seed), disordered(seed, 30 * SECOND)
     naive = model(queries, 20 * SECOND)

@@ -85,7 +85,7 @@ def replay(naive: NaiveStream, name: str, rows: list[tuple], watermark: int | No
             alone._count(naive.queries[name], row)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_every_query_is_answered_for_its_lifetime(spark, tmp_path, seed):
     done = random_changes(spark, tmp_path, seed, operations=14)
     assert done["add"]
