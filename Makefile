@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test test-long lint bench clean
 
 install: $(VENV)/.installed
 
@@ -18,7 +18,11 @@ demo: install
 	$(BIN)/python examples/flights/demo.py
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not long"
+
+# the same and what takes too long for every push
+test-long: lint
+	WEFT_LONG=1 $(BIN)/python -m pytest
 
 lint: install
 	$(BIN)/ruff check .

@@ -137,6 +137,7 @@ def test_a_job_does_not_begin_with_a_query_that_cannot_be_run(project: Path) -> 
     assert status(project)["state"] == "failed"
 
 
+@pytest.mark.long
 def test_a_password_is_used_and_seen_nowhere(project: Path, postgres: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     database: str = postgres.database()
     password = urlsplit(database).password
