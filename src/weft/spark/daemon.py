@@ -5,7 +5,8 @@ Spark ends a worker that was idle for a minute; a new one would load all of it a
 
 from __future__ import annotations
 
-import pyarrow.parquet  # noqa: F401  what every worker uses
+import pandas  # noqa: F401  what every worker uses; pyarrow loads it as soon as it makes an array
+import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
 import weft.spark.computing

