@@ -24,8 +24,8 @@ JAVA_OPTIONS = [
     *(["-XX:+UseTransparentHugePages"] if sys.platform == "linux" else []),
 ]
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MIMALLOC_ALLOW_LARGE_OS_PAGES": "1"}
-"""Python workers fill large arrays once: most of that time goes into first touching their pages, unless pages are large.
-Where a system does not know them, these say nothing."""
+"""Python workers fill large arrays once: most of that time goes into first touching pages, unless these are large.
+Where a system does not know the settings, they change nothing."""
 PACKAGED_JAVA = Path(__file__).parent / "java"
 """The home of the packaged Java as Spark starts it."""
 
