@@ -56,8 +56,10 @@ class Measure:
 
 
 def flatten(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One contiguous Arrow array."""
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    """One contiguous Arrow array; a single chunk is not copied."""
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
 
 
 def validity(array: pa.Array) -> Array | None:

@@ -47,10 +47,9 @@ def finals(plan: Plan, slices: pa.Table, emission: Emission = EVERYTHING) -> Ite
         if len(chosen):
             names = columns[number].names(number, grouping)
             own = slices.select(list(names)).rename_columns(list(names.values()))
-            own = own if len(chosen) == len(own) else own.take(pa.array(chosen))
             # a bucket belongs to one node
             here = int(slices.column(NODE)[chosen[0]].as_py()) if grouping.placed else None
-            yield from grouping_finals(grouping, own, plan.technique, emission, here)
+            yield from grouping_finals(grouping, own, plan.technique, emission, here, chosen)
 
 
 def grouping_finals(
@@ -59,8 +58,12 @@ def grouping_finals(
     technique: str = "auto",
     emission: Emission = EVERYTHING,
     node: int | None = None,
+    rows: Array | None = None,
 ) -> Iterator[Answer]:
-    """The answers of all queries of a grouping, or of those on one node; those that share most next to each other."""
+    """The answers of all queries of a grouping, or of those on one node; those that share most next to each other.
+
+    All rows of the table are its slices, or those that ``rows`` names.
+    """
     by_keys: dict[frozenset[Expression], list[BoundQuery]] = {}
     for query in grouping.queries:
         if node is not None and grouping.tree_of[query.name].node != node:
@@ -69,7 +72,7 @@ def grouping_finals(
         if least <= most:
             by_keys.setdefault(frozenset(query.query.keys), []).append(query)
     for keys, queries in by_keys.items():
-        slices = Slices.of(grouping, table, sorted(keys, key=lambda key: key.canonical))
+        slices = Slices.of(grouping, table, sorted(keys, key=lambda key: key.canonical), rows)
         yield from sliced_finals(slices, queries, technique, emission)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 
 from weft.algebra.measures import Array, Decoded, flatten
@@ -69,20 +70,25 @@ class Slices:
     keys: Array
     starts: Array
     order: Array
+    """Where in the table each slice stands."""
     _decoded: dict[tuple[str, ...], Decoded] = field(default_factory=dict)
     _signatures: dict[str, Array] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, grouping: Grouping, table: pa.Table, by: Sequence[Expression]) -> Slices:
-        """Number the keys ``by``, which may be some or all of the grouping's, and sort the slices by key and time."""
-        columns = [flatten(table.column(key_column(key))) for key in by]
-        numbers, distinct = number_rows(columns, len(table))
-        starts = np.asarray(flatten(table.column(grouping.slice_column)))
+    def of(cls, grouping: Grouping, table: pa.Table, by: Sequence[Expression], rows: Array | None = None) -> Slices:
+        """Number the keys ``by``, which may be some or all of the grouping's, and sort the slices by key and time.
+
+        All rows of the table are slices of the grouping, or those that ``rows`` names.
+        """
+        rows = np.arange(len(table)) if rows is None else rows
+        columns = [taken(table, key_column(key), rows) for key in by]
+        numbers, distinct = number_rows(columns, len(rows))
+        starts = np.asarray(taken(table, grouping.slice_column, rows))
         # shards of a slice in a fixed order too, so that every run merges doubles and breaks ties alike
-        shards = [np.asarray(flatten(table.column(name))) for name, _ in grouping.signatures]
+        shards = [np.asarray(taken(table, name, rows)) for name, _ in grouping.signatures]
         order = np.lexsort((*shards, starts, numbers))
         values = {key: column.take(pa.array(distinct)) for key, column in zip(by, columns, strict=True)}
-        return cls(grouping, table, values, numbers[order], starts[order], order)
+        return cls(grouping, table, values, numbers[order], starts[order], rows[order])
 
     def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
         """The partial's columns in the order of keys and time; identities where the predicate's bit is not set."""
@@ -92,24 +98,34 @@ class Slices:
         return only_where(decoded, self.passes(predicate))
 
     def decoded(self, partial: Partial, predicate: Predicate) -> Decoded:
-        """The partial's columns, whether or not the predicate's bit is set."""
-        condition = predicate if self.grouping.conditional and not predicate.everything else None
-        columns = partial.columns(condition)
-        if columns not in self._decoded:
-            arrays = [flatten(self.table.column(name)) for name in columns]
-            self._decoded[columns] = take(partial.measure.decode(arrays), self.order)
-        return self._decoded[columns]
+        """The partial's columns as numbers, whether or not the predicate's bit is set."""
+        names = self._names(partial, predicate)
+        if names not in self._decoded:
+            self._decoded[names] = partial.measure.decode(self.columns(partial, predicate))
+        return self._decoded[names]
+
+    def columns(self, partial: Partial, predicate: Predicate) -> list[pa.Array]:
+        """The partial's columns as Spark made them, in the order of keys and time."""
+        return [taken(self.table, name, self.order) for name in self._names(partial, predicate)]
+
+    def _names(self, partial: Partial, predicate: Predicate) -> tuple[str, ...]:
+        return partial.columns(predicate if self.grouping.conditional and not predicate.everything else None)
 
     def passes(self, predicate: Predicate) -> Array:
         """Which slices hold rows that satisfy ``predicate``."""
         if self.grouping.conditional:
-            counts = np.asarray(flatten(self.table.column(predicate.name)))
-            return (counts > 0)[self.order]
+            counts: Array = np.asarray(taken(self.table, predicate.name, self.order))
+            return counts > 0
         column, bit = self.grouping.bit(predicate)
         if column not in self._signatures:
-            self._signatures[column] = np.asarray(flatten(self.table.column(column)))[self.order]
+            self._signatures[column] = np.asarray(taken(self.table, column, self.order))
         passing: Array = self._signatures[column] & np.int64(1 << bit) != 0
         return passing
+
+
+def taken(table: pa.Table, column: str, rows: Array) -> pa.Array:
+    """Some rows of a column, in the order of ``rows``."""
+    return pc.take(flatten(table.column(column)), pa.array(rows), boundscheck=False)
 
 
 @dataclass

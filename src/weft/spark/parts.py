@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from weft.algebra.measures import Array
+from weft.spark.packing import Packing
 
 HASH = "__weft_hash"
 """The column that holds the hash by which a slice was placed."""
@@ -28,14 +29,16 @@ class Parts:
 
     Examples
     --------
-    >>> with Parts(at_once=3) as parts:
+    >>> from weft.spark.packing import INTEGERS
+    >>> with Parts(Packing((HASH,), ()), at_once=3) as parts:
     ...     for keys in ([1, 9, 1], [9, 5, 1]):
-    ...         parts.add(pa.table({HASH: pa.array(keys, pa.int64())}))
+    ...         parts.add(pa.table({INTEGERS: [[key] for key in keys]}))
     ...     [sorted(table.column(HASH).to_pylist()) for table in parts.tables()]
     [[1, 1, 1], [5, 9, 9]]
     """
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, packing: Packing, at_once: int) -> None:
+        self._packing = packing
         self._at_once = at_once
         self._held: list[pa.Table] = []
         self._rows = 0
@@ -49,18 +52,19 @@ class Parts:
             self._aside.remove()
 
     def add(self, table: pa.Table) -> None:
-        """Take some slices."""
+        """Take some slices, packed as they came."""
         self._held.append(table)
         self._rows += len(table)
         if self._aside is not None:
             self._put_aside(self._aside)
         elif self._rows > self._at_once:
-            self._aside = Aside(_quantiles(self._held, FINENESS * 2), self._at_once)
+            hashes = [np.asarray(self._packing.unpack(table).column(HASH)) for table in self._held]
+            self._aside = Aside(_quantiles(hashes, FINENESS * 2), self._at_once)
             self._put_aside(self._aside)
 
     def _put_aside(self, aside: Aside) -> None:
         for table in self._held:
-            aside.add(table)
+            aside.add(self._packing.unpack(table))
         self._held = []
 
     def tables(self) -> Iterator[pa.Table]:
@@ -69,7 +73,7 @@ class Parts:
             yield from self._aside.tables()
         elif self._held:
             held, self._held = self._held, []
-            yield joined(held)
+            yield self._packing.joined(held)
 
 
 class Aside:
@@ -106,7 +110,7 @@ class Aside:
             yield self._read(some)
 
     def _read(self, numbers: list[int]) -> pa.Table:
-        return joined([pa.ipc.open_file(self._path(number)).read_all() for number in numbers])
+        return pa.concat_tables(pa.ipc.open_file(self._path(number)).read_all() for number in numbers).combine_chunks()
 
     def _path(self, number: int) -> str:
         return str(Path(self._folder.name) / f"{number}.arrow")
@@ -116,17 +120,6 @@ class Aside:
         self._folder.cleanup()
 
 
-def joined(tables: list[pa.Table]) -> pa.Table:
-    """One table with whole columns, made column by column; ``tables`` is emptied, so that memory holds them once."""
-    names, columns = tables[0].column_names, []
-    for name in names:
-        chunks = [chunk for table in tables for chunk in table.column(name).chunks]
-        columns.append(pa.concat_arrays(chunks))
-        tables[:] = [table.drop_columns(name) for table in tables]
-    return pa.Table.from_arrays(columns, names=names)
-
-
-def _quantiles(tables: list[pa.Table], parts: int) -> Array:
+def _quantiles(hashes: list[Array], parts: int) -> Array:
     """Hashes that cut the slices seen so far into about equal parts."""
-    hashes = np.concatenate([np.asarray(table.column(HASH)) for table in tables])
-    return np.unique(np.quantile(hashes, np.linspace(0, 1, parts + 1)[1:-1], method="higher"))
+    return np.unique(np.quantile(np.concatenate(hashes), np.linspace(0, 1, parts + 1)[1:-1], method="higher"))

@@ -162,10 +162,9 @@ def bucket_task(
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         slices, written = 0, []
-        with Parts(at_once) as parts, AnswerWriter(plan, folder) as writer:
+        with Parts(packing, at_once) as parts, AnswerWriter(plan, folder) as writer:
             for batch in batches:
-                # at once: while it is in the cache and the next one is on its way
-                parts.add(packing.unpack(pa.Table.from_batches([batch])))
+                parts.add(pa.Table.from_batches([batch]))
             for table in parts.tables():
                 slices += len(table)
                 written += [writer.write(answer) for answer in finals(plan, table)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from weft.algebra import lower
 from weft.evaluate import bulk
 from weft.query.model import Window
+from weft.spark.packing import Block
 from weft.spark.panes import Panes, Passing, windows_of
 
 
@@ -20,6 +22,7 @@ def warm() -> None:
     slices.keys, slices.starts = numbers, numbers
     panes = Panes.of(slices, Window(range=1, slide=1))
     windows_of(panes, Window(range=1, slide=1))
+    Block.empty(1, 1).add(pa.array([[None]], pa.list_(pa.int64())))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from weft.plan.model import BoundQuery, Grouping, Predicate, key_column
 from weft.query.model import Expression, Window
 from weft.spark.emission import Emission
 from weft.spark.finals import Answer, Shared, slicing_of
-from weft.spark.live.kept_panes import KeptPanes, Originals
+from weft.spark.live.kept_panes import KeptPanes
 from weft.spark.live.key_numbers import KeyNumbers
 from weft.spark.panes import Measured, Panes, Passing, Slices, extent
 
@@ -152,8 +152,7 @@ class KeyedFinals:
         if shared is not None:
             panes = shared.panes(kept.queries[0].query.window)
             assert isinstance(panes, Panes)
-            originals = Originals(self._span(kept.seen).table, self.grouping.conditional)
-            kept.panes.absorb(panes, originals, kept.least(emission))
+            kept.panes.absorb(panes, self._span(kept.seen), kept.least(emission))
         kept.seen = self._batches
 
     def _since(self, seen: int, predicate: Predicate) -> Shared | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +10,12 @@ import pyarrow as pa
 from numba import njit
 
 from weft.algebra.encode import encode
-from weft.algebra.measures import Array, Decoded, flatten
+from weft.algebra.measures import Array, Decoded
 from weft.algebra.monoids import add_int, add_wide, max_int
 from weft.evaluate.bulk import prefix, reduce_segments
 from weft.evaluate.columns import Columns
 from weft.plan.model import Partial, Predicate
-from weft.spark.panes import Panes, group_starts, take
+from weft.spark.panes import Panes, Slices, group_starts, take
 
 Asked = tuple[Partial, Predicate]
 NARROW = 2.0**62
@@ -50,8 +50,8 @@ class KeptPanes:
             self._prefixes[asked] = prefix(measured.monoid, measured.values)
         return self._prefixes[asked]
 
-    def absorb(self, fresh: Panes, originals: Originals, least: int) -> None:
-        """Take new panes in; forget those numbered below ``least``."""
+    def absorb(self, fresh: Panes, slices: Slices, least: int) -> None:
+        """Take new panes in, which were made from ``slices``; forget those numbered below ``least``."""
         order = merge_order(self.keys, self.numbers, fresh.keys, fresh.numbers, least)
         keys = np.concatenate((self.keys, fresh.keys))[order]
         numbers = np.concatenate((self.numbers, fresh.numbers))[order]
@@ -61,35 +61,20 @@ class KeptPanes:
         for asked in self.asked:
             measured = fresh.measure(*asked)
             if measured.dictionary is not None:
-                self._absorb_texts(asked, measured, originals, order, pointers)
+                self._absorb_texts(asked, measured, slices, order, pointers)
             else:
                 joined = measured if known == 0 else join(asked[0], self._kept[asked], measured)
                 self._kept[asked] = reduce(take(joined, order), pointers)
         self.keys, self.numbers = keys[firsts], numbers[firsts]
         self._prefixes = {}
 
-    def _absorb_texts(
-        self, asked: Asked, measured: Decoded, originals: Originals, order: Array, pointers: Array
-    ) -> None:
+    def _absorb_texts(self, asked: Asked, measured: Decoded, slices: Slices, order: Array, pointers: Array) -> None:
         measure = asked[0].measure
-        columns = encode(measure, measured, originals.of(*asked))
+        columns = encode(measure, measured, slices.columns(*asked))
         if asked in self._texts:
             columns = [pa.concat_arrays(pair) for pair in zip(self._texts[asked], columns, strict=True)]
         merged = reduce(take(measure.decode(columns), order), pointers)
         self._texts[asked] = encode(measure, merged, columns)
-
-
-class Originals:
-    """The columns that new panes were made from."""
-
-    def __init__(self, table: pa.Table, conditional: bool) -> None:
-        self._table = table
-        self._conditional = conditional
-
-    def of(self, partial: Partial, predicate: Predicate) -> Sequence[pa.Array]:
-        """Those of one partial."""
-        condition = predicate if self._conditional and not predicate.everything else None
-        return [flatten(self._table.column(name)) for name in partial.columns(condition)]
 
 
 def reduce(fine: Decoded, pointers: Array) -> Decoded:
