@@ -17,12 +17,15 @@ $(VENV)/.installed: pyproject.toml
 demo: install
 	$(BIN)/python examples/flights/demo.py
 
+# two processes: one has the Spark session, the other takes what needs none
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+
 test: lint
-	$(BIN)/python -m pytest -m "not long"
+	$(PYTEST) -m "not long"
 
 # the same and what takes too long for every push
 test-long: lint
-	WEFT_LONG=1 $(BIN)/python -m pytest
+	WEFT_LONG=1 $(PYTEST)
 
 lint: install
 	$(BIN)/ruff check .

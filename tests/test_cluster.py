@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parent / "oracle" / "hunt.py"
-DATASETS = os.environ.get("WEFT_CLUSTER_DATASETS", "3")
+DATASETS = os.environ.get("WEFT_CLUSTER_DATASETS", "3" if os.environ.get("WEFT_LONG") else "1")
 
 
 @pytest.mark.cluster

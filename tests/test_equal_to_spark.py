@@ -61,6 +61,7 @@ def test_random_queries_over_random_data_give_the_rows_of_spark(
     judge(spark, session, generate.workload(shape))
 
 
+@pytest.mark.long
 def test_random_queries_with_more_than_64_predicates_in_one_run_give_the_rows_of_spark(
     spark: Any, session: Any
 ) -> None:
