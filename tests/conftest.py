@@ -1,4 +1,4 @@
-"""One Spark session for the whole run, in one process of it, and `oracle` on the path of every test."""
+"""One Spark session for the whole run, and `oracle` on the path of every test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,24 +47,12 @@ def spark() -> Iterator[object]:
     session.stop()
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For two processes (``make test``): what needs the session stays in one of them, and so does every file."""
+    """Mark what shares the session: ``make test`` has it in one process and the rest in another."""
     for item in items:
-        group = "spark" if "spark" in getattr(item, "fixturenames", ()) else item.path.as_posix()
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In one of several processes: hand on how much it compared with Spark."""
-    output = getattr(session.config, "workeroutput", None)
-    if output is not None:
-        output["compared"] = totals.counts()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Take it from a process that is done."""
-    totals.add_counts(getattr(node, "workeroutput", {}).get("compared", (0, 0, 0, 0)))
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,6 +1,6 @@
 """Weft's rows are Spark's rows: random workloads, then a case for every point of docs/semantics 1 to 3.
 
-The random part takes its size from the environment. CI compares about 250 queries over 12 data sets; the long run is
+The random part takes its size from the environment. CI compares 40 queries over 2 data sets; the long run is
 
     WEFT_RANDOM_DATASETS=110 WEFT_RANDOM_QUERIES=2200 .venv/bin/pytest tests/test_equal_to_spark.py -k random
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 datasets = 0
 queries = 0
 rows = 0
@@ -17,18 +15,6 @@ def add(*, queries_compared: int, rows_compared: int, cells: int) -> None:
     queries += queries_compared
     rows += rows_compared
     cells_within_bound += cells
-
-
-def counts() -> tuple[int, int, int, int]:
-    """What was compared in this process, for another one to add."""
-    return datasets, queries, rows, cells_within_bound
-
-
-def add_counts(others: Sequence[int]) -> None:
-    """Count what another process compared."""
-    global datasets, queries, rows, cells_within_bound
-    more = zip(counts(), others, strict=True)
-    datasets, queries, rows, cells_within_bound = (ours + theirs for ours, theirs in more)
 
 
 def sentence() -> str:
