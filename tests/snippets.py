@@ -1,15 +1,20 @@
-"""Run the snippets of a page, in its own folder and in one process: ``python tests/snippets.py README.md``.
+"""Run the snippets of pages: ``python tests/snippets.py README.md docs/live.md``.
 
-One process a page, and one Spark session in it that starts where the page's files are: names of files in the snippets
-mean the same for Spark as for Python. ``weft`` commands are run as its program runs them.
+All in one process, and in a folder of their own that is emptied after each page. Spark is started once and there, so
+that names of files in the snippets mean the same for Spark as for Python. ``weft`` commands are run as its program
+runs them.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from weft.cli.main import main as weft
 from weft.config import read_file, stream_config
@@ -25,12 +30,26 @@ def snippets(page: Path) -> list[tuple[str, str]]:
     return FENCE.findall(page.read_text())
 
 
+def run_all(pages: Sequence[Path]) -> None:
+    """Run all pages; the first snippet that fails ends it."""
+    with TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for page in pages:
+            print(f"-- {page.name}", flush=True)
+            run(page)
+            for left in Path(folder).iterdir():
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+        os.chdir(ROOT)
+    print(f"the snippets of {len(pages)} pages were run")
+
+
 def run(page: Path) -> None:
-    """Run all of a page; the first that fails ends it."""
-    found = snippets(page)
-    names: dict[str, object] = {"spark": _session()} if any(_needs_spark(*one) for one in found) else {}
-    for number, (language, text) in enumerate(found):
+    """Run all snippets of a page."""
+    names: dict[str, object] = {}
+    for number, (language, text) in enumerate(snippets(page)):
         if language == "python":
+            if "spark." in text:
+                names["spark"] = _session()
             exec(compile(text, f"{page.name}, snippet {number}", "exec"), names)
         elif language == "sql":
             parse_file(text)
@@ -75,10 +94,6 @@ def run_weft(words: list[str]) -> None:
         assert not end.code, f"{shlex.join(words)}: exit code {end.code}"
 
 
-def _needs_spark(language: str, text: str) -> bool:
-    return language == "python" and "spark." in text
-
-
 def _session() -> object:
     from weft.spark.session import local_session
 
@@ -87,4 +102,4 @@ def _session() -> object:
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]))
+    run_all([Path(page).resolve() for page in sys.argv[1:]])
