@@ -17,12 +17,20 @@ $(VENV)/.installed: pyproject.toml
 demo: install
 	$(BIN)/python examples/flights/demo.py
 
+# Two processes: one has the Spark session and tells how far it is, what needs none is told of at the end.
+define tested
+	@$(BIN)/python -m pytest -m "not spark$(1)" >$(VENV)/others.log 2>&1 & others=$$!; trap "kill $$others" INT TERM; \
+	$(BIN)/python -m pytest -m "spark$(1)"; spark=$$?; \
+	wait $$others; others=$$?; cat $(VENV)/others.log; exit $$((spark + others))
+endef
+
 test: lint
-	$(BIN)/python -m pytest -m "not long"
+	$(call tested, and not long)
 
 # the same and what takes too long for every push
+test-long: export WEFT_LONG = 1
 test-long: lint
-	WEFT_LONG=1 $(BIN)/python -m pytest
+	$(call tested)
 
 lint: install
 	$(BIN)/ruff check .

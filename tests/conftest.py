@@ -47,6 +47,14 @@ def spark() -> Iterator[object]:
     session.stop()
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what shares the session: ``make test`` has it in one process and the rest in another."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how much was compared with Spark: a suite that compared nothing must not look green."""
     if totals.queries:

@@ -11,6 +11,7 @@ import pytest
 import weft
 from weft.optimize.constants import Constants
 from weft.optimize.work import Work
+from weft.spark import calibrate as calibrating
 from weft.spark.calibrate import TRIALS, Trial, calibrate, fitted
 from weft.spark.files import Folder
 from weft.spark.session import name_of
@@ -30,6 +31,7 @@ def test_constants_are_measured_kept_under_the_name_of_the_spark_and_used_by_eng
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEFT_CONSTANTS", str(tmp_path / "constants.json"))
+    monkeypatch.setattr(calibrating, "WARM_UP", 0)  # the times need not be good ones
     assert weft.Engine(spark).weaving.constants == Constants()
     folder = Folder(str(tmp_path / "work"))
     constants, report = calibrate(spark, folder, repeats=1, trials=SMALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Any
 
@@ -65,7 +66,7 @@ def expected(spark: Any, rows: Any) -> dict[str, Counter[Any]]:
     return answers(engine(spark, rows))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, 3] if os.environ.get("WEFT_LONG") else [1])
 @pytest.mark.parametrize("model", ["two-level", "three-level"])
 def test_answers_are_those_of_the_default_plan_whatever_the_forest(
     spark: Any, rows: Any, expected: dict[str, Counter[Any]], model: Any, seed: int

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,7 +36,7 @@ def put_rows(folder: Path, number: int) -> None:
     (folder / f".{number}.parquet").rename(folder / f"{number}.parquet")
 
 
-def weft(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def weft_program(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([WEFT, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
@@ -63,24 +63,26 @@ def job(project: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def status(project: Path) -> dict[str, object]:
-    done = weft(project, "status", "--json")
-    return json.loads(done.stdout) if done.returncode == 0 else {}
+def status(weft: Callable[..., Any]) -> dict[str, object]:
+    done = weft("status", "--json")
+    return json.loads(done.out) if done.code == 0 else {}
 
 
-def wait_for(project: Path, job: subprocess.Popen[bytes], batch: int) -> dict[str, object]:
+def wait_for(project: Path, weft: Callable[..., Any], job: subprocess.Popen[bytes], batch: int) -> dict[str, object]:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         assert job.poll() is None, (project / "log").read_text()
-        told = status(project)
+        told = status(weft)
         if told.get("running") and isinstance(told.get("batch"), int) and int(str(told["batch"])) >= batch:
             return told
         time.sleep(0.2)
     raise AssertionError((project / "log").read_text())
 
 
-def test_a_running_job_is_changed_watched_and_stopped_from_outside(project: Path, job: subprocess.Popen[bytes]) -> None:
-    told = wait_for(project, job, 0)
+def test_a_running_job_is_changed_watched_and_stopped_from_outside(
+    project: Path, weft: Callable[..., Any], job: subprocess.Popen[bytes]
+) -> None:
+    told = wait_for(project, weft, job, 0)
     assert (told["state"], told["queries"], told["rows"], told["pid"]) == ("running", 1, 120, job.pid)
 
     adding = subprocess.Popen([WEFT, "add", DAILY], cwd=project, stdout=subprocess.PIPE, text=True)
@@ -101,17 +103,17 @@ def test_a_running_job_is_changed_watched_and_stopped_from_outside(project: Path
 
     job.send_signal(signal.SIGTERM)
     assert job.wait(timeout=PATIENCE) == 0, (project / "log").read_text()
-    ended = status(project)
+    ended = status(weft)
     assert (ended["running"], ended["state"]) == (False, "stopped")
     # Java says a word or two of its own when it starts
     lines = [json.loads(line) for line in (project / "log").read_text().splitlines() if line.startswith("{")]
     assert lines[-1]["message"] == "stopped"
 
-    assert "no job is running" in weft(project, "add", QUERIES.replace("hourly", "more")).stdout
-    states = {query["name"]: query["state"] for query in json.loads(weft(project, "queries", "--json").stdout)}
+    assert "no job is running" in weft("add", QUERIES.replace("hourly", "more")).out
+    states = {query["name"]: query["state"] for query in json.loads(weft("queries", "--json").out)}
     assert states == {"hourly": "active", "daily": "active", "other": "refused", "more": "pending"}
 
-    again = weft(project, "stream", "--available-now", "--drain")
+    again = weft_program(project, "stream", "--available-now", "--drain")
     assert again.returncode == 0, again.stderr
     assert "the catalog rules" in again.stderr
     answers = {
@@ -122,19 +124,19 @@ def test_a_running_job_is_changed_watched_and_stopped_from_outside(project: Path
     assert answers == dict.fromkeys(range(6), 60)
 
     (project / "queries.sql").write_text(QUERIES.replace("1 hour", "2 hours"))
-    edited = weft(project, "stream", "--available-now")
+    edited = weft_program(project, "stream", "--available-now")
     assert edited.returncode == 2
     assert "missing in the file: daily, more; changed in the file: hourly" in edited.stderr
 
 
-def test_a_job_does_not_begin_with_a_query_that_cannot_be_run(project: Path) -> None:
+def test_a_job_does_not_begin_with_a_query_that_cannot_be_run(project: Path, weft: Callable[..., Any]) -> None:
     bad = "SELECT sum(weight) AS w FROM trades GROUP BY window(ts, '1 hour');\n"
     (project / "queries.sql").write_text(QUERIES + bad + ELSEWHERE)
-    done = weft(project, "stream", "--available-now")
+    done = weft_program(project, "stream", "--available-now")
     assert done.returncode == 2
     assert "weight" in done.stderr and "^^^^^^" in done.stderr
-    assert json.loads(weft(project, "queries", "--json").stdout) == []
-    assert status(project)["state"] == "failed"
+    assert json.loads(weft("queries", "--json").out) == []
+    assert status(weft)["state"] == "failed"
 
 
 @pytest.mark.long
@@ -148,18 +150,23 @@ def test_a_password_is_used_and_seen_nowhere(project: Path, postgres: Any, monke
     (project / "weft.yaml").write_text(
         settings + "catalog: ${DATABASE}\nsinks: [{type: postgresql, url: '${OTHER}'}]\n"
     )
-    refused = weft(project, "stream", "--available-now", "--drain")
+    refused = weft_program(project, "stream", "--available-now", "--drain")
     assert refused.returncode == 1
     assert "password authentication failed" in refused.stderr
     (project / "weft.yaml").write_text(
         settings + "catalog: ${DATABASE}\nsinks: [{type: postgresql, url: '${DATABASE}'}]\n"
     )
-    done = weft(project, "stream", "--available-now", "--drain", "--log-level", "debug")
+    done = weft_program(project, "stream", "--available-now", "--drain", "--log-level", "debug")
     assert done.returncode == 0, done.stderr
     with psycopg.connect(database) as connection:
         assert connection.execute("SELECT sum(n) FROM hourly").fetchone() == (120,)
         assert connection.execute("SELECT state FROM weft_queries").fetchall() == [("active",)]
-    told = weft(project, "queries", "--history", "--json"), weft(project, "status", "--json"), refused, done
+    told = (
+        weft_program(project, "queries", "--history", "--json"),
+        weft_program(project, "status", "--json"),
+        refused,
+        done,
+    )
     for one in told:
         assert password not in one.stdout + one.stderr
         assert "not-the-password" not in one.stdout + one.stderr

@@ -67,6 +67,17 @@ def test_rows_without_their_marker_are_not_read(kafka: Broker, tmp_path: Path, m
     assert values(read(kafka, "half"), "a") == wanted("a", range(2))
 
 
+def test_records_that_the_broker_refuses_at_first_are_there_in_the_end(kafka: Broker, tmp_path: Path) -> None:
+    kafka.topic("refused")
+    with kafka.shaky() as address:
+        sink = KafkaSink("refused", address, settings={"batch.num.messages": "2"})
+        sink.open()
+        sink.deliver(committed(tmp_path, 0))
+        sink.close()
+    assert values(read(kafka, "refused"), "a") == wanted("a", range(1))
+    assert values(read(kafka, "refused"), "b") == wanted("b", range(1))
+
+
 def crash_after(records: int, sink: KafkaSink, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let some records through, and then nothing more, as if the process had gone."""
     left = iter(range(records))

@@ -33,6 +33,9 @@ def session(master: str) -> Any:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "3")
         .config("spark.driver.host", "127.0.0.1")
+        # much code that runs a few times: the optimising compiler would only take the cores from it
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         # a machine that sleeps, or a person who stops the process for a while, must not cost the context
         .config("spark.network.timeout", "7200s")
         .config("spark.executor.heartbeatInterval", "3600s")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.processes import ServiceError, free_ports, start, stop
+from services.relay import ShakyLine
 from weft.spark.packages import resolve
 from weft.spark.session import java
 
@@ -21,8 +23,9 @@ PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
+listeners=PLAINTEXT://127.0.0.1:{broker},SHAKY://127.0.0.1:{behind},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{broker},SHAKY://127.0.0.1:{shaky}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SHAKY:PLAINTEXT,CONTROLLER:PLAINTEXT
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 log.dirs={data}
@@ -40,25 +43,40 @@ class Broker:
     """A broker that runs."""
 
     address: str
+    _line: tuple[int, int]
+    """Ports of the shaky line: where clients go, and where the broker listens for what comes through."""
     _process: subprocess.Popen[bytes]
 
     @staticmethod
     def start(folder: Path) -> Broker:
         """Fetch it if it was never fetched, and start it with its data in ``folder``."""
         jars = resolve([BROKER, LOGGING])
-        port, controller = free_ports(2)
+        port, controller, shaky, behind = free_ports(4)
         settings = folder / "server.properties"
-        settings.write_text(PROPERTIES.format(broker=port, controller=controller, data=folder / "data"))
+        ports = {"broker": port, "controller": controller, "shaky": shaky, "behind": behind}
+        settings.write_text(PROPERTIES.format(**ports, data=folder / "data"))
         log = folder / "broker.log"
-        program = [str(java()), "-Xmx384m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-        program += ["-cp", ":".join(map(str, jars))]
+        # a short life: the optimising compiler would only take the cores from the tests
+        program = [str(java()), "-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        program += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", ":".join(map(str, jars))]
         format = [*program, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings)]
         done = subprocess.run(format, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ServiceError(f"Kafka's folder could not be prepared:\n{done.stdout}{done.stderr}")
         address = f"127.0.0.1:{port}"
         command = [*program, "kafka.Kafka", str(settings)]
-        return Broker(address, start(command, log, lambda: _admin(address).list_topics(timeout=2)))
+        process = start(command, log, lambda: _admin(address).list_topics(timeout=2))
+        return Broker(address, (shaky, behind), process)
+
+    @contextmanager
+    def shaky(self) -> Iterator[str]:
+        """The address of a line on which the first records are spoilt."""
+        line = ShakyLine(*self._line)
+        try:
+            yield f"127.0.0.1:{self._line[0]}"
+            assert line.spoilt, "nothing went over the line"
+        finally:
+            line.close()
 
     def topic(self, name: str, partitions: int = 1) -> str:
         """Make a topic."""

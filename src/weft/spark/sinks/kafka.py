@@ -75,7 +75,12 @@ class KafkaSink:
         """Reach the broker."""
         sending = {"enable.idempotence": True, "linger.ms": 5, "compression.type": "zstd"}
         # the partitioner of the Java clients: a group stays in its partition, whoever sends
-        self._producer = Producer({**sending, "partitioner": "murmur2_random", **self._settings})
+        sending["partitioner"] = "murmur2_random"
+        # A broker takes any records as a sender's first ones in a partition. Of two requests under way it could refuse
+        # the first and take the second, as it does while a topic is being made; the client would then believe that
+        # both have arrived (KAFKA-15591).
+        one_by_one = {"max.in.flight.requests.per.connection": 1}
+        self._producer = Producer({**sending, **self._settings, **one_by_one})
         self._known = set()
         try:
             self._known = set(self._producer.list_topics(timeout=PATIENCE).topics)
