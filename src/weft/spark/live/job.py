@@ -283,7 +283,10 @@ class Job:
     def _commit(self, done: Done) -> None:
         """Make the batch count, tell the sinks, and throw away what is two batches old."""
         self.lease.check()
-        if self.history.commit(done.manifest):
+        counts = self.history.commit(done.manifest)
+        # others may have committed this very batch and forgotten it since: then nothing is ours to deliver or delete
+        self.lease.check()
+        if counts:
             self.state = done.state
             self.finals = None if done.finals.is_swollen else done.finals
             self.kept.append(done.manifest)
