@@ -1,25 +1,31 @@
-"""A driver for the crash tests: streams a folder to a Parquet sink, and kills itself where it is told to.
-
-usage: killed_driver.py FOLDER [POINT COUNT]
-"""
+"""A driver for the crash tests: streams a folder to its sinks, and dies or freezes where it is told to."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import weft
 from weft.spark.live import answering, segments
 from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.history import History
+from weft.spark.live.job import Job
 from weft.spark.live.outbox import Outbox
 from weft.spark.session import use_java
+from weft.spark.sinks import shelf
+from weft.spark.sinks.kafka import KafkaSink
 from weft.spark.sinks.parquet import ParquetSink
+from weft.spark.sinks.postgres import PostgresSink
+from weft.spark.sinks.sink import CommittedBatch
+from weft.spark.sinks.specs import sink_of
 
 QUERIES = """
 CREATE VIEW sliding AS SELECT window.start, window.end, k, sum(v) AS s, count(*) AS n, max(v) AS m
@@ -28,113 +34,182 @@ CREATE VIEW picked AS SELECT window.end, k, min(v) AS least FROM s WHERE v > 50
 GROUP BY window(ts, '25 seconds', '10 seconds'), k;
 CREATE VIEW computed AS SELECT window.start, k, sum(v) * 2 AS twice FROM s
 GROUP BY window(ts, '30 seconds'), k HAVING count(*) > 1;
+CREATE VIEW bare AS SELECT k, count(*) AS n, sum(v) AS s, min(ts) AS since FROM s GROUP BY window(ts, '10 seconds'), k;
 """
 LATENESS = "5 seconds"
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Spark makes no code for a plan: in a short life that takes longest."""
+READY = "ready"
+FROZEN = "frozen"
 
 
-def die() -> None:
-    """Die as by ``kill -9``: nothing is flushed, nothing is closed."""
-    os.kill(os.getpid(), signal.SIGKILL)
+@dataclass(frozen=True)
+class Death:
+    """Where a driver ends its own life: at the ``count``-th time that it comes to a point."""
+
+    point: str
+    count: int
+    frozen: bool = False
+    """Stopped rather than killed: it goes on when it is woken, long after another driver has taken over."""
 
 
-def half_a_file(original: Any) -> Any:
-    """Write the state's file, cut it in half, die."""
+@dataclass(frozen=True)
+class Life:
+    """What a driver is told."""
+
+    source: Path
+    folder: Path
+    """Its checkpoint, answers and log."""
+    sinks: tuple[str, ...] = ()
+    """Beside the Parquet files in its folder."""
+    master: str = "local[2,4]"
+    through_python: bool = False
+    """Whether rows pass Python workers before they come to the engine."""
+    death: Death | None = None
+
+
+def half_a_file(original: Any, due: Callable[[], None]) -> Any:
+    """Write the state's file; when it is due only half of it is there."""
 
     def dying(checkpoint: Checkpoint, name: str, tables: Any) -> int:
-        size = original(checkpoint, name, tables)
-        if due():
-            path = checkpoint.folder.open(f"{segments.FOLDER}/{name}")[1]
-            os.truncate(path, size // 2)
-            die()
-        return int(size)
+        size = int(original(checkpoint, name, tables))
+        path = checkpoint.folder.open(f"{segments.FOLDER}/{name}")[1]
+        whole = Path(path).read_bytes()
+        os.truncate(path, size // 2)
+        due()
+        Path(path).write_bytes(whole)
+        return size
 
     return dying
 
 
-def before(original: Any) -> Any:
-    """Die instead of the call."""
+def before(original: Any, due: Callable[[], None]) -> Any:
+    """Before the call does anything."""
 
     def dying(*arguments: Any, **named: Any) -> Any:
-        if due():
-            die()
+        due()
         return original(*arguments, **named)
 
     return dying
 
 
-def after(original: Any) -> Any:
-    """Die when the call has done its work."""
+def after(original: Any, due: Callable[[], None]) -> Any:
+    """When the call has done its work, and nobody knows."""
 
     def dying(*arguments: Any, **named: Any) -> Any:
         done = original(*arguments, **named)
-        if due():
-            die()
+        due()
         return done
 
     return dying
 
 
-POINTS = {
-    "state": (segments, "write", half_a_file),
-    "answers": (answering, "write_parquet", after),
-    "started": (History, "start", after),
-    "uncommitted": (History, "commit", before),
-    "committed": (History, "commit", after),
-    "delivering": (ParquetSink, "deliver", before),
-    "delivered": (Outbox, "_note", before),
-    "deleting": (Checkpoint, "delete", before),
+POINTS: dict[str, tuple[Any, str, Any, int]] = {
+    "recovered": (Job, "recover", after, 1),
+    "plan": (History, "keep_plan", after, 1),
+    "started": (History, "start", after, 3),
+    "half of the state": (segments, "write", half_a_file, 3),
+    "answers": (answering, "write_parquet", after, 9),
+    "uncommitted": (History, "commit", before, 3),
+    "committed": (History, "commit", after, 3),
+    "parquet": (ParquetSink, "deliver", before, 3),
+    "parquet files": (shelf, "appear", after, 12),
+    "kafka rows": (KafkaSink, "_send", after, 80),
+    "kafka markers": (KafkaSink, "_settle", after, 4),
+    "postgres rows": (PostgresSink, "_upsert", after, 8),
+    "delivered": (Outbox, "_note", before, 8),
+    "deleting": (Checkpoint, "delete", before, 8),
 }
-left = 0
+"""By name: the function, how death comes to it, and at which call at the latest."""
 
 
-def due() -> bool:
-    """Whether this is the call to die in."""
-    global left
-    left -= 1
-    return left == 0
+def arm(death: Death, tell: Connection) -> None:
+    """Have death wait at its point."""
+    left = death.count
+
+    def due() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            if death.frozen:
+                tell.send(FROZEN)
+            os.kill(os.getpid(), signal.SIGSTOP if death.frozen else signal.SIGKILL)
+
+    target, name, how, _ = POINTS[death.point]
+    setattr(target, name, how(getattr(target, name), due))
 
 
-def quick_session() -> SparkSession:
+class Reporting:
+    """A sink that tells of batches; it comes last, so all other sinks have taken them."""
+
+    name = "reporting"
+
+    def __init__(self, tell: Connection) -> None:
+        self._tell = tell
+
+    def open(self) -> None:
+        pass
+
+    def deliver(self, batch: CommittedBatch) -> None:
+        self._tell.send(batch.number)
+
+    def close(self) -> None:
+        pass
+
+
+def quick_session(master: str) -> SparkSession:
     """A session that starts quickly, as many have to."""
     use_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder.master(master)
+    small = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": small,
+        "spark.executor.extraJavaOptions": small,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        # executors are killed as often as anybody likes
+        "spark.deploy.maxExecutorRetries": "-1",
+        # a machine that sleeps for a while must not cost the context
+        "spark.network.timeout": "7200s",
+        "spark.executor.heartbeatInterval": "3600s",
+        "spark.worker.timeout": "7200",
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
+    spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
-def main(folder: Path) -> None:
+def rows_of(spark: SparkSession, life: Life) -> DataFrame:
+    """The stream, a file a batch."""
+    schema = "ts TIMESTAMP, k STRING, v BIGINT"
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(life.source))
+    return rows.mapInArrow(lambda batches: batches, schema) if life.through_python else rows
+
+
+def live(life: Life, tell: Connection) -> None:
     """Stream what is there, close all windows, end."""
-    spark = quick_session()
-    source = str(folder / "source")
-    rows = spark.readStream.schema("ts TIMESTAMP, k STRING, v BIGINT").option("maxFilesPerTrigger", 1).parquet(source)
-    engine = weft.Engine(spark).stream("s", rows, event_time="ts")
+    os.setsid()
+    os.chdir(life.folder)  # a cluster keeps its files where it is started
+    log = os.open(life.folder / "driver.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    if life.death is not None:
+        arm(life.death, tell)
+    spark = quick_session(life.master)
+    for key, value in INTERPRETED.items():
+        spark.conf.set(key, value)
+    engine = weft.Engine(spark).stream("s", rows_of(spark, life), event_time="ts")
     engine.sql(QUERIES)
-    print("ready", flush=True)
-    live = engine.start(
-        str(folder / "checkpoint"),
-        lateness=LATENESS,
-        sinks=[ParquetSink(str(folder / "answers"), every=0.5)],
-        available_now=True,
-        drain=True,
-    )
-    live.await_termination()
-
-
-if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        target, name, how = POINTS[sys.argv[2]]
-        left = int(sys.argv[3])
-        setattr(target, name, how(getattr(target, name)))
-    main(Path(sys.argv[1]))
+    parquet = ParquetSink(str(life.folder / "answers"), every=0.5)
+    sinks = [parquet, *(sink_of(spec) for spec in life.sinks), Reporting(tell)]
+    tell.send(READY)
+    checkpoint = str(life.folder / "checkpoint")
+    engine.start(checkpoint, lateness=LATENESS, sinks=sinks, available_now=True, drain=True).await_termination()

@@ -6,9 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from crash.crashes import crash_and_compare
+from crash.answers import write_source
+from crash.crashes import SETTINGS, Services, calm_rows, crash_and_compare
+from crash.killed_driver import Life
+from services.kafka import Broker
+from services.postgres import Server
 
 
 @pytest.mark.long
-def test_a_killed_driver_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
-    assert len(crash_and_compare(tmp_path, seed=1, kills=1)) == 1
+def test_kills_lose_nothing_and_repeat_nothing(tmp_path: Path, kafka: Broker, postgres: Server) -> None:
+    source = tmp_path / "source"
+    write_source(source, 1, files=8)
+    calm = calm_rows(source, tmp_path / "calm")
+    life = Life(source, tmp_path / "crashed")
+    crashes, rows = crash_and_compare(Services(kafka, postgres), calm, life, SETTINGS["local"], "1", kills=2)
+    assert crashes.kills
+    assert rows

@@ -16,16 +16,20 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from crash.killed_driver import INTERPRETED, quick_session
 from live.driven import SECOND, table
 from live.live_cases import BEGIN, Case, disordered, queries_of, sql
 from oracle import compare, generate
@@ -39,7 +43,8 @@ from weft.spark.engine import Engine
 from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.history import History
 from weft.spark.live.job import Job
-from weft.spark.live.records import Settings
+from weft.spark.live.planning import LivePlan
+from weft.spark.live.records import PlanRecord, Settings
 from weft.spark.live.refeed import scanned
 from weft.spark.live_sources.source import LiveSource
 from weft.spark.sinks.parquet import ParquetSink
@@ -49,13 +54,60 @@ FAR = (BEGIN + 2 * 86_400 * SECOND, "a", 99, 0.0)
 """It passes every WHERE: Spark pushes filters below the watermark, so that only rows which pass move it."""
 
 
-def against_batch(spark: Any, session: Any, workload: Workload, splits: int, folder: Path) -> tuple[int, int]:
+@dataclass
+class Planned:
+    """What streams of the same queries share: a session, and plans that were made before."""
+
+    session: Any
+    bound: dict[str, Any] = field(default_factory=dict)
+    plans: dict[str, LivePlan] = field(default_factory=dict)
+    spark: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    """Plans in the JVM."""
+
+    @classmethod
+    def of(cls, spark: Any, settings: Mapping[str, str]) -> Planned:
+        """A session with these settings, and no plans yet."""
+        session = spark.newSession()
+        for key, value in {**SETTINGS, **settings}.items():
+            session.conf.set(key, value)
+        return cls(session)
+
+
+class PlannedJob(Job):
+    """A job whose plans need not be made again: planning takes longer than a short stream."""
+
+    def __init__(self, planned: Planned, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.planned = planned
+        self.registry._bound = planned.bound
+
+    def _plan(self, version: int) -> LivePlan:
+        record = self.history.plan(version)
+        key = _key(record)
+        if key not in self.planned.plans:
+            self.planned.plans[key] = super()._plan(version)
+        return replace(self.planned.plans[key], record=record)
+
+    def _follow(self, live: LivePlan) -> None:
+        super()._follow(live)
+        made = (self._collector, self._lists)
+        self._collector, self._lists = self.planned.spark.setdefault(_key(live.record), made)
+
+
+def _key(record: PlanRecord) -> str:
+    return repr((record.queries, record.groupings, record.first, record.technique))
+
+
+def against_batch(
+    spark: Any, session: Any, workload: Workload, splits: int, folder: Path, settings: Mapping[str, str] | None = None
+) -> tuple[int, int]:
     """Stream a workload in several random ways; each time the rows are those of Spark's batch run. Gives the counts."""
     expected = compare.spark_rows(session, workload.stream, workload.queries)
+    planned = Planned.of(spark, settings or {})
     rows = 0
     for split in range(splits):
         rnd = random.Random(f"{workload.shape.seed} {split}")
-        found = streamed(spark, workload, rnd, folder / f"{workload.shape.seed}-{split}")
+        found = streamed(planned, workload, rnd, folder / f"{workload.shape.seed}-{split}")
         for query, theirs, ours in zip(workload.queries, expected, found, strict=True):
             outcome = compare.compare(query, ours, theirs)
             assert outcome.difference is None, (
@@ -65,12 +117,11 @@ def against_batch(spark: Any, session: Any, workload: Workload, splits: int, fol
     return splits, rows
 
 
-def streamed(spark: Any, workload: Workload, rnd: random.Random, folder: Path) -> list[Rows]:
+def streamed(planned: Planned, workload: Workload, rnd: random.Random, folder: Path) -> list[Rows]:
     """The answers of all queries to the workload's events in random micro-batches."""
-    session = spark.newSession()
-    for key, value in SETTINGS.items():
-        session.conf.set(key, value)
-    events = workload.stream
+    session, events = planned.session, workload.stream
+    if rnd.random() < 0.8:  # a shuffle a batch would take most of the time
+        events = replace(events, partitions=1)
     lateness = rnd.choice((0, workload.shape.span // 100, workload.shape.span // 3))
     catalog = create_catalog(str(folder / "checkpoint"))
     catalog.add("\n".join(query.statement for query in workload.queries))
@@ -78,17 +129,30 @@ def streamed(spark: Any, workload: Workload, rnd: random.Random, folder: Path) -
     stream = Stream(events.name, events.keeping([]).frame(session), events.event_time)
     settings = history.settings(Settings(uuid4().hex, events.name, events.event_time, lateness))
     sink = ParquetSink(str(folder / "answers"), every=0.0)
-    job = Job(history, settings, stream, LiveSource(stream.rows), catalog, [sink])
+    job = PlannedJob(planned, history, settings, stream, LiveSource(stream.rows), catalog, [sink])
     job.recover()
     for number, rows in enumerate(micro_batches(events, lateness, rnd)):
         job.process(scanned(events.keeping(rows).frame(session)), number)
         if rnd.random() < 0.2:
             sink.close()
-            job = Job(history, settings, stream, LiveSource(stream.rows), catalog, [sink])
+            job = PlannedJob(planned, history, settings, stream, LiveSource(stream.rows), catalog, [sink])
             job.recover()
     job.drain()
     sink.close()
+    catalog.close()
+    if rnd.random() < 0.8:
+        return [answers_in_files(job, folder, query.name) for query in workload.queries]
     return compare.collected(answers(session, job, folder, query.name) for query in workload.queries)
+
+
+def answers_in_files(job: Job, folder: Path, name: str) -> Rows:
+    """A query's rows without Spark, which takes longer to plan a reading than to stream."""
+    assert job.live is not None
+    schema = job.live.bound[name].schema
+    files = sorted((folder / "answers" / f"query={name}").glob("*.parquet"))
+    columns = to_arrow_schema(schema, timezone="UTC")
+    tables = [pq.read_table(file, partitioning=None).cast(columns) for file in files]
+    return compare.Rows.read(schema, pa.concat_tables([columns.empty_table(), *tables]))
 
 
 def answers(session: Any, job: Job, folder: Path, name: str) -> Any:
@@ -115,7 +179,7 @@ def micro_batches(events: Events, lateness: int, rnd: random.Random) -> list[lis
 def against_append(spark: Any, seed: int, folder: Path) -> int:
     """Stream the same files through Spark's own append query and through Weft; gives how many queries agree."""
     lateness = random.Random(seed).choice((0, 5, 20, 60)) * SECOND
-    cases = {name: without_gaps(case) for name, case in queries_of(seed, 3).items()}
+    cases = {name: without_gaps(case) for name, case in queries_of(seed, 2).items()}
     source = folder / "source"
     source.mkdir(parents=True)
     # Spark releases by the watermark of the batches before: two rows of the far future have it release all there is
@@ -173,7 +237,9 @@ def counted(folder: Path) -> Counter[tuple[Any, ...]]:
 def one_run(kind: str, spark: Any, oracle: Any, seed: int, folder: Path) -> Counter[str]:
     """One run of a kind; what was compared."""
     if kind == "batch":
-        runs, rows = against_batch(spark, oracle, generate.workload(generate.shape(seed, 6)), 5, folder)
+        # code that Spark makes for a plan is made for some of the workloads only, as that takes longest
+        settings = {} if seed % 5 == 0 else INTERPRETED
+        runs, rows = against_batch(spark, oracle, generate.workload(generate.shape(seed, 6)), 10, folder, settings)
         return Counter(runs=runs, rows=rows)
     if kind == "append":
         return Counter(runs=1, queries=against_append(spark, seed, folder))
@@ -189,10 +255,9 @@ def one_run(kind: str, spark: Any, oracle: Any, seed: int, folder: Path) -> Coun
 
 def main(kind: str, runs: int, seconds: float, seed: int) -> None:
     """Many runs, within some time; prints how many there were."""
-    from oracle.hunt import session as quiet_session
-
-    spark = quiet_session("local[2]")
-    spark.sparkContext.setLogLevel("OFF")
+    spark = quick_session("local[2]")
+    for key, value in {**INTERPRETED, "spark.sql.shuffle.partitions": "1"}.items():
+        spark.conf.set(key, value)
     oracle = compare.oracle_session(spark)
     done: Counter[str] = Counter()
     until = time.monotonic() + seconds
@@ -200,7 +265,8 @@ def main(kind: str, runs: int, seconds: float, seed: int) -> None:
         seed += 1
         with tempfile.TemporaryDirectory() as folder:
             done += one_run(kind, spark, oracle, seed, Path(folder))
-    print(f"{kind}, up to seed {seed}: equal; " + ", ".join(f"{count} {what}" for what, count in done.items()))
+        counts = ", ".join(f"{count} {what}" for what, count in done.items())
+        print(f"{kind}, up to seed {seed}: equal; {counts}", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import random
 import pytest
 
 from live.driven import SECOND, Collecting, Driven, frame
-from live.live_cases import disordered, model, queries_of, sql
+from live.live_cases import BEGIN, Case, disordered, model, queries_of, sql
+from weft.query.model import Window
 from weft.spark.live import answering, job, segments
 from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.history import History
@@ -158,3 +159,35 @@ def test_a_commit_of_the_old_driver_at_the_last_moment_counts_and_is_taken_up(sp
     naive.drain()
     for name, query in naive.queries.items():
         assert new.rows(name) == query.answers, sql(queries[name])
+
+
+def test_an_old_driver_that_wakes_when_its_batch_is_long_forgotten_harms_nothing(spark, tmp_path, monkeypatch):
+    queries = {"long": Case(Window(600 * SECOND, 60 * SECOND), None, True, ("sum(v)", "count(*)"))}
+    rnd = random.Random(7)
+    batches = [
+        [(BEGIN + (number * 20 + rnd.randrange(20)) * SECOND, "a", rnd.randrange(100), 0.0) for _ in range(10)]
+        for number in range(6)
+    ]
+    naive = model(queries, LATENESS)
+    for rows in batches:
+        naive.feed(rows)
+    naive.drain()
+    old = Driven(spark, tmp_path, LATENESS)
+    old.add({name: sql(query) for name, query in queries.items()})
+    commit = History.commit
+
+    def commit_late(history, manifest):
+        monkeypatch.setattr(History, "commit", commit)
+        new = Driven(spark, tmp_path, LATENESS, old.sink)
+        for rows in batches[:4]:
+            new.feed(rows)
+        return commit(history, manifest)
+
+    monkeypatch.setattr(History, "commit", commit_late)
+    with pytest.raises(FencedError, match="taken over"):
+        old.feed(batches[0])
+    last = Driven(spark, tmp_path, LATENESS, old.sink)
+    for rows in batches[4:]:
+        last.feed(rows)
+    last.job.drain()
+    assert last.rows("long") == naive.queries["long"].answers

@@ -10,6 +10,7 @@ import pytest
 from live.driven import SECOND, Driven
 from live.live_cases import BEGIN, Case, case_of, naive_query, sql
 from live.naive_stream import NaiveStream
+from weft.optimize.constants import Constants
 from weft.query.model import Window
 
 LATENESS = 5 * SECOND
@@ -121,6 +122,31 @@ def test_a_query_whose_slices_were_retained_is_answered_from_them(spark, tmp_pat
         naive.feed(rows)
     naive.drain()
     assert driven.rows("short") == naive.queries["short"].answers
+
+
+def test_a_query_that_would_cut_the_others_to_pieces_gets_slices_of_its_own(spark, tmp_path, monkeypatch):
+    constants = tmp_path / "constants.json"
+    Constants(merge=1e-3, row=1e-9, slice=1e-9).save(path=constants)
+    monkeypatch.setenv("WEFT_CONSTANTS", str(constants))
+    coarse, fine = (
+        {f"q{slide}": Case(Window(slide * SECOND, slide * SECOND), None, True, ("sum(v)",)) for slide in slides}
+        for slides in ((9, 11), (1, 2))
+    )
+    driven = Driven(spark, tmp_path / "checkpoint", LATENESS)
+    naive = NaiveStream(LATENESS, {name: naive_query(case) for name, case in coarse.items()})
+    driven.add({name: sql(case) for name, case in coarse.items()})
+    rnd = random.Random(5)
+    for number in range(6):
+        if number == 3:
+            driven.add({name: sql(case) for name, case in fine.items()})
+            naive.queries |= {name: naive_query(case, naive.largest + 1) for name, case in fine.items()}
+        rows = batch_of(rnd, number)
+        driven.feed(rows)
+        naive.feed(rows)
+    assert [one["queries"] for one in driven.job.live.record.groupings] == [list(coarse), list(fine)]
+    driven.job.drain()
+    naive.drain()
+    assert all(driven.rows(name) == query.answers for name, query in naive.queries.items())
 
 
 def test_a_paused_query_is_silent_and_then_goes_on_with_a_whole_window(spark, tmp_path):

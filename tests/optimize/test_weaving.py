@@ -10,7 +10,7 @@ import pytest
 
 from weft.optimize.constants import Constants
 from weft.optimize.nodes.spread import spread
-from weft.optimize.weaving import Seen, Weaving, nested, one_tree, weave
+from weft.optimize.weaving import Seen, Weaving, home_of, nested, one_tree, weave
 from weft.optimize.work import Rows, work_of, work_of_run
 from weft.plan.build import grouping_of
 from weft.plan.model import BoundQuery, Grouping
@@ -102,3 +102,17 @@ def test_rows_are_read_once_and_cut_once_for_each_grouping() -> None:
     work = work_of_run(trees, [rows] * len(trees))
     assert (work.step, work.read, work.row) == (1, 1e5, 1e5 * len(trees))
     assert work.query == len(MIXED.queries)
+
+
+def test_a_new_query_is_woven_into_the_tree_that_it_saves_most_with() -> None:
+    (new,) = grouping((42, 21)).queries
+    trees = [grouping((11, 11), (13, 13)), grouping((7, 7), (21, 7))]
+    assert home_of(new, trees, SEEN, Constants()) == 1, "its edges are there"
+    assert home_of(new, trees[:1], SEEN, Constants(row=1e-3)) == 0, "rows are not cut once more"
+    assert home_of(new, [], SEEN, Constants()) is None
+
+
+def test_a_new_query_that_would_cost_the_others_more_than_it_saves_is_a_tree_of_its_own() -> None:
+    (new,) = grouping((1, 1)).queries
+    many = grouping(*((slide, slide) for slide in range(31, 61)))
+    assert home_of(new, [many], SEEN, Constants(merge=1e-4, row=1e-9, slice=1e-9)) is None

@@ -49,9 +49,13 @@ class Rows:
     @classmethod
     def of(cls, frame: Any) -> Rows:
         """Collect a DataFrame."""
-        table = frame.toArrow()
+        return cls.read(frame.schema, frame.toArrow())
+
+    @classmethod
+    def read(cls, schema: Any, table: pa.Table) -> Rows:
+        """The rows of a table."""
         columns = [plain(column.combine_chunks()) for column in table.columns]
-        return cls(frame.schema, list(zip(*columns, strict=True)) if columns else [])
+        return cls(schema, list(zip(*columns, strict=True)) if columns else [])
 
 
 @dataclass(frozen=True, slots=True)

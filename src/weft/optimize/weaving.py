@@ -17,9 +17,9 @@ from weft.optimize.omega import Technique
 from weft.optimize.work import Rows, work_of
 from weft.plan.build import grouping_of
 from weft.plan.forest import Forest, Tree
-from weft.plan.model import Grouping
+from weft.plan.model import BoundQuery, Grouping
 from weft.slicing.edge_rate import edge_rate
-from weft.slicing.progression import contains
+from weft.slicing.progression import contains, edges_of
 
 DEFAULT = "weft"
 WORTH_WEAVING = 0.3
@@ -105,6 +105,26 @@ def weave(grouping: Grouping, seen: Seen, weaving: Weaving) -> tuple[Grouping, .
 def predicted(groupings: Sequence[Grouping], seen: Seen, constants: Constants) -> float:
     """Seconds for a while of the stream, long enough for what is constant not to count."""
     return sum(work_of(grouping, seen.for_a_while).seconds(constants) for grouping in groupings)
+
+
+def home_of(query: BoundQuery, trees: Sequence[Grouping], seen: Seen, constants: Constants) -> int | None:
+    """Which of some trees a new query is woven into, None if it is better off as a tree of its own.
+
+    The step of Incremental Weave Share (000 §5.2) for a query that comes, by the seconds that it saves. Each tree cuts
+    the rows itself, and trees that are there stay as they are: their slices hold what running queries need.
+    """
+    for at, tree in enumerate(trees):
+        if contains(tree.progressions, edges_of(query.query.window)):
+            return at  # it needs no slice that is not there
+    alone = predicted([grouping_of([query])], seen, constants)
+    gains = [
+        predicted([tree], seen, constants)
+        + alone
+        - predicted([replace(grouping_of([*tree.queries, query]), conditional=tree.conditional)], seen, constants)
+        for tree in trees
+    ]
+    best = max(range(len(trees)), key=gains.__getitem__, default=None)
+    return best if best is not None and gains[best] > 0 else None
 
 
 def planted(grouping: Grouping, forest: Forest) -> tuple[Grouping, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from weft.algebra.measures import flatten
+from weft.optimize.constants import Constants
+from weft.optimize.weaving import Seen, home_of
+from weft.plan.build import join
 from weft.plan.model import BoundQuery, Grouping
 from weft.slicing.progression import edges_of
 from weft.spark.bind import Bound
@@ -19,6 +22,9 @@ from weft.spark.live.retained import END, START, needed_names, straddled
 
 EVERYTHING = "*"
 """Stands in ``since`` for the slices themselves."""
+
+MANY_AT_ONCE = 50
+"""More new queries than these are not weighed one by one, as the batch waits: they join others of their keys."""
 
 Since = Mapping[str, Mapping[str, int]]
 
@@ -31,6 +37,16 @@ class Past:
     tables: Mapping[str, pa.Table]
     since: Since
     largest: int | None
+    rate: float | None = None
+    """Rows a second of event time, as the last batches had them; None if they do not tell."""
+
+    def keys(self, id: str) -> int:
+        """How many keys the retained slices of a grouping have."""
+        table = self.tables.get(id)
+        if table is None:
+            return 1
+        names = self.live.groupings[id].key_columns
+        return len(table.group_by(list(names)).aggregate([])) if names else 1
 
 
 def changed_plan(past: Past, wanted: Wanted) -> PlanRecord:
@@ -46,6 +62,8 @@ def changed_plan(past: Past, wanted: Wanted) -> PlanRecord:
             groupings.append({**described, "queries": names})
     first = {name: instant for name, instant in before.first.items() if name in staying}
     next_id = before.next_id
+    if len(wanted.bound) - len(staying) > MANY_AT_ONCE:
+        past = replace(past, rate=None)
     for name, bound in wanted.bound.items():
         if name in staying:
             continue
@@ -71,7 +89,7 @@ def placed(
     after all that was seen.
     """
     unseen = None if past.largest is None else past.largest + 1
-    like_it = None
+    alike = []
     for described in groupings:
         members = [bound[name].query for name in described["queries"]]
         if all(call.hashed for member in members for call in member.calls) != all(call.hashed for call in query.calls):
@@ -84,8 +102,26 @@ def placed(
             if past.largest is not None and instant is None:
                 return described, None
         if set(query.query.keys) == keys:
-            like_it = like_it or described
-    return like_it, unseen
+            alike.append(described)
+    return woven_into(past, alike, bound, query), unseen
+
+
+def woven_into(
+    past: Past, alike: Sequence[dict[str, Any]], bound: Mapping[str, Bound], query: BoundQuery
+) -> dict[str, Any] | None:
+    """The one of some groupings by the query's keys that it is woven into, None if it gets its own."""
+    if past.rate is None or not alike:
+        return alike[0] if alike else None
+    trees = [tree_of(one, bound) for one in alike]
+    groups = max(past.keys(one["id"]) for one in alike)
+    home = home_of(query, trees, Seen(past.rate, groups), Constants.load())
+    return None if home is None else alike[home]
+
+
+def tree_of(described: Mapping[str, Any], bound: Mapping[str, Bound]) -> Grouping:
+    """A grouping as it is described."""
+    queries = tuple(bound[name].query for name in described["queries"])
+    return replace(join([Grouping((), queries)]), conditional=described["conditional"])
 
 
 def retained_since(past: Past, described: Mapping[str, Any], query: BoundQuery) -> int | None:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from weft.catalog.catalog import Catalog
 from weft.errors import WeftError
 from weft.plan.model import BoundQuery
+from weft.slicing.edge_rate import MICROSECONDS
 from weft.spark.bind import Stream
 from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
@@ -282,7 +283,10 @@ class Job:
     def _commit(self, done: Done) -> None:
         """Make the batch count, tell the sinks, and throw away what is two batches old."""
         self.lease.check()
-        if self.history.commit(done.manifest):
+        counts = self.history.commit(done.manifest)
+        # others may have committed this very batch and forgotten it since: then nothing is ours to deliver or delete
+        self.lease.check()
+        if counts:
             self.state = done.state
             self.finals = None if done.finals.is_swollen else done.finals
             self.kept.append(done.manifest)
@@ -340,4 +344,12 @@ class Job:
             sample = good if good is not None and not good.isEmpty() else None
             return first_plan(self.stream, wanted, sample, self.technique)
         tables = self.state.tables(self.live, self.last.watermark)
-        return changed_plan(Past(self.live, tables, self.last.since, self.last.largest), wanted)
+        return changed_plan(Past(self.live, tables, self.last.since, self.last.largest, self._rate), wanted)
+
+    @property
+    def _rate(self) -> float | None:
+        """Rows a second of event time in the last batch; None if it does not tell."""
+        before, after = (self.kept[-2].largest, self.last.largest) if len(self.kept) > 1 else (None, None)
+        if before is None or after is None or after <= before:
+            return None
+        return float(self.last.counts["rows"] / ((after - before) / MICROSECONDS))
