@@ -29,7 +29,6 @@ from weft.spark.live_sources.source import LiveSource
 from weft.spark.sinks.sink import Sink
 from weft.spark.step import SETTINGS as STEP_SETTINGS
 
-
 FEW_SLICES = {"spark.sql.codegen.aggregate.map.twolevel.enabled": "true"}
 """A map task of a micro-batch has so few slices that they fit the small fast map (docs/decisions/0012)."""
 
