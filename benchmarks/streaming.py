@@ -167,23 +167,23 @@ def systems(feeds: Sequence[Feed], repeats: int) -> Iterator[System]:
     """Everything that is measured."""
     one, five, plain = spark_queries(HOUR), spark_queries(HOUR, 5), spark_queries("1 minute")
     for feed in feeds:
+        size = feed.trades.a_file
         if feed.trades == SHORT:
-            yield System("Weft, 100", feed, 100_000, 10, 15, weft(100), repeats)
-            yield System(PLAIN, feed, 100_000, 10, 15, plain, repeats)
+            yield System("Weft, 100", feed, size, 10, 15, weft(100), repeats)
+            yield System(PLAIN, feed, size, 10, 15, plain, repeats)
         elif feed.trades == SLOW:
             for count in COUNTS:
-                yield System(f"Weft, {count:,}", feed, 14_000, 8, 16, weft(count))
-            yield System(ONE, feed, 14_000, 8, 16, one)
-            yield System(FIVE, feed, 14_000, 4, 8, five)
+                yield System(f"Weft, {count:,}", feed, size, 8, 16, weft(count))
+            yield System(ONE, feed, size, 8, 16, one)
+            yield System(FIVE, feed, size, 4, 8, five)
         else:
-            largest = 4_000_000 if feed.source == "files" else 2_000_000
-            often = repeats if feed.source == "files" else 1
-            for count in COUNTS[:-1]:
-                yield System(f"Weft, {count:,}", feed, 1_000_000, 3, 6, weft(count))
-            yield System("Weft, 1,000", feed, 1_000_000, 3, 6, weft(1000))
-            yield System("Weft, 1,000", feed, largest, 2, 3, weft(1000), often)
-            yield System(ONE, feed, 1_000_000, 1, 3, one, often)
-            yield System(FIVE, feed, 1_000_000, 1, 1, five)
+            files = feed.source == "files"
+            for count in COUNTS:
+                yield System(f"Weft, {count:,}", feed, size, 3, 6, weft(count))
+            largest = 4 * size if files else 2 * size
+            yield System(f"Weft, {COUNTS[-1]:,}", feed, largest, 2, 3, weft(COUNTS[-1]), repeats if files else 1)
+            yield System(ONE, feed, size, 1, 3, one, repeats if files else 1)
+            yield System(FIVE, feed, size, 1, 1, five)
 
 
 def run_all(spark: SparkSession, chosen: Sequence[System]) -> Found:
@@ -219,7 +219,7 @@ def bars(found: Found) -> list[Bar]:
     made = []
     for feed in dict.fromkeys((source, trades) for source, trades, *_ in found):
         best = max(
-            (place for place in found if place[:3] == (*feed, "Weft, 1,000")),
+            (place for place in found if place[:3] == (*feed, f"Weft, {COUNTS[-1]:,}")),
             key=lambda at: rate(found[at]),
             default=None,
         )
