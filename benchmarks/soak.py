@@ -12,8 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import tempfile
 import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +25,17 @@ from rich.console import Console
 
 from weft import Engine
 from weft.spark.session import local_session
-from weft.spark.sinks.parquet import ParquetSink
+from weft.spark.sinks.parquet import HIDDEN, ParquetSink
 
 KEYS = 10_000
 ROWS_A_SECOND = 2_000
 CHURN_ROWS = 60_000
 REPLACED = 500
-console = Console(width=140, highlight=False)
+FIGURES = (
+    *("driver MB", "java MB", "state MB", "batch ms", "checkpoint files", "checkpoint MB"),
+    *("waiting files", "waiting MB", "% of a core"),
+)
+console = Console(width=200, highlight=False)
 
 
 def rows_text() -> list[str]:
@@ -63,15 +70,34 @@ def queries(count: int = 500) -> str:
 
 
 def sizes(folder: Path) -> tuple[int, int]:
-    """Files below a folder and their bytes."""
-    files = [entry.stat().st_size for entry in folder.rglob("*") if entry.is_file() and entry.exists()]
-    return len(files), sum(files)
+    """Files below a folder and their bytes; what goes away meanwhile does not count."""
+    found = []
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                found.append((Path(place) / name).stat().st_size)
+    return len(found), sum(found)
 
 
-def resident() -> tuple[int, int]:
-    """Bytes of this process and of Java."""
-    java = sum(child.memory_info().rss for child in psutil.Process().children() if "java" in child.name())
-    return psutil.Process().memory_info().rss, java
+@dataclass(frozen=True)
+class Used:
+    """What the processes of the job have used so far."""
+
+    driver: int
+    """Bytes of this process."""
+    java: int
+    """Bytes of Java and of its Python workers."""
+    seconds: float
+    """Processor seconds of all of them."""
+
+    @classmethod
+    def now(cls) -> Used:
+        """As of now."""
+        own = psutil.Process()
+        others = own.children(recursive=True)
+        times = [process.cpu_times() for process in (own, *others)]
+        java = sum(process.memory_info().rss for process in others)
+        return cls(own.memory_info().rss, java, sum(one.user + one.system for one in times))
 
 
 def main() -> None:
@@ -80,6 +106,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--rows", type=int, default=ROWS_A_SECOND)
+    parser.add_argument("--trigger", default="5 seconds")
     parser.add_argument("--report", type=Path, default=None)
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="weft-soak-"))
@@ -88,34 +115,40 @@ def main() -> None:
     engine = Engine(spark)
     engine.stream("events", rate.selectExpr(*rows_text()), event_time="ts")
     engine.sql(queries(options.queries))
-    live = engine.start(
-        str(folder / "checkpoint"), [ParquetSink(str(folder / "out"))], lateness="5 seconds", trigger="2 seconds"
-    )
-    began, seen, said = time.time(), [], 0.0
+    sink = ParquetSink(str(folder / "out"))
+    live = engine.start(str(folder / "checkpoint"), lateness="5 seconds", sinks=[sink], trigger=options.trigger)
+    began, seen, said, before = time.time(), [], 0.0, Used.now()
     while time.time() - began < options.minutes * 60:
         if live.await_termination(10):
             raise SystemExit("the stream ended")
-        status = live.status()
-        driver, java = resident()
+        status, now = live.status(), Used.now()
         files, disk = sizes(folder / "checkpoint")
+        waiting, waiting_disk = sizes(folder / "out" / HIDDEN)
+        passed = time.time() - began
         seen.append(
             {
-                "seconds": time.time() - began,
-                "driver MB": driver / 1e6,
-                "java MB": java / 1e6,
+                "seconds": passed,
+                "driver MB": now.driver / 1e6,
+                "java MB": now.java / 1e6,
                 "state MB": status["state_bytes"] / 1e6,
                 "batch ms": status["batch_seconds"] * 1000,
                 "checkpoint files": files,
                 "checkpoint MB": disk / 1e6,
+                "waiting files": waiting,
+                "waiting MB": waiting_disk / 1e6,
+                "% of a core": (now.seconds - before.seconds) / (passed - (seen[-1]["seconds"] if seen else 0)) * 100,
                 "rows": status["rows"],
                 "answers": status["answers"],
+                "late": status["late_rows"],
             }
         )
+        before = now
         if time.time() - said > 60:
             said = time.time()
             console.print("  ".join(f"{name} {value:,.0f}" for name, value in seen[-1].items()))
     live.stop()
     spark.stop()
+    shutil.rmtree(folder, ignore_errors=True)
     summary = slopes(seen)
     console.print(summary)
     if options.report:
@@ -127,7 +160,7 @@ def slopes(seen: list[dict[str, float]]) -> str:
     settled = [one for one in seen if one["seconds"] > seen[-1]["seconds"] / 10]
     hours = np.array([one["seconds"] for one in settled]) / 3600
     lines = ["| figure | mean | slope an hour | of the mean |", "|---|--:|--:|--:|"]
-    for name in ("driver MB", "java MB", "state MB", "batch ms", "checkpoint files", "checkpoint MB"):
+    for name in FIGURES:
         values = np.array([one[name] for one in settled])
         slope = float(np.polyfit(hours, values, 1)[0])
         share = slope / values.mean() if values.mean() else 0.0

@@ -39,6 +39,10 @@ class Decoded:
     scale: int = 0
     """Digits behind the point, where ``values`` are unscaled decimals."""
 
+    def having(self, values: tuple[Array, ...], valid: Array | None) -> Decoded:
+        """The same measure of other rows."""
+        return Decoded(self.monoid, values, valid, self.dictionary, self.scale)
+
 
 Decoder = Callable[[Sequence[pa.Array]], Decoded]
 
@@ -53,6 +57,9 @@ class Measure:
     """How it merges; narrower or wider numbers may be chosen when the values are seen, with the same properties."""
     hashed: bool = True
     """Whether Spark aggregates it by hashing. Strings and structs it aggregates by sorting, and all else with them."""
+
+    def __hash__(self) -> int:
+        return hash(self.columns)
 
 
 def flatten(array: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -35,6 +35,10 @@ class Monoid:
     selective: bool = False
     """``merge(x, y)`` is always x or y (max, min, first): what a monotonic deque needs."""
 
+    def __hash__(self) -> int:
+        # in the innermost loops: no two of ours have one name
+        return hash(self.name)
+
     @property
     def width(self) -> int:
         """How many columns a partial takes."""

@@ -102,6 +102,23 @@ def reduce_segments(monoid: Monoid, values: Columns, pointers: np.ndarray) -> Co
     return out
 
 
+def merge_segments(monoid: Monoid, older: Columns, newer: Columns, order: np.ndarray, pointers: np.ndarray) -> Columns:
+    """:func:`reduce_segments` of two lists, whose rows follow each other as ``order`` tells.
+
+    Rows of ``older`` are numbered from 0, those of ``newer`` from the length of ``older``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from weft.algebra.monoids import add_int
+    >>> merge_segments(add_int, (np.array([3, 1]),), (np.array([4]),), np.array([0, 2, 1]), np.array([0, 2, 3]))
+    (array([7, 1]),)
+    """
+    out = empty_columns(monoid, len(pointers) - 1)
+    bind(_merge, monoid)(frozen(older), frozen(newer), *frozen((order, pointers)), out)
+    return out
+
+
 def warm(report: Callable[[str], object] = print) -> None:
     """Compile every bulk kernel into numba's cache on disk, so that no Spark task compiles one."""
     two = np.array([0, 1], np.int64)
@@ -111,6 +128,7 @@ def warm(report: Callable[[str], object] = print) -> None:
         if monoid.invertible:
             slide_prefix(monoid, prefix(monoid, values), two[:1], two[1:])
         reduce_segments(monoid, values, two)
+        merge_segments(monoid, values, values, two, two)
         report(f"compiled {monoid.name} ({number} of {len(MONOIDS)})")
 
 
@@ -193,6 +211,21 @@ def _reduce(values: Columns, pointers: np.ndarray, out: Columns) -> None:
         total = load(values, pointers[segment])
         for index in range(pointers[segment] + 1, pointers[segment + 1]):
             total = merge(total, load(values, index))
+        store(out, segment, total)
+
+
+def _merge(older: Columns, newer: Columns, order: np.ndarray, pointers: np.ndarray, out: Columns) -> None:
+    known = len(older[0])
+    for segment in range(len(pointers) - 1):
+        total = identity
+        for index in range(pointers[segment], pointers[segment + 1]):
+            row = order[index]
+            if row < known:
+                total = load(older, row) if index == pointers[segment] else merge(total, load(older, row))
+            else:
+                total = (
+                    load(newer, row - known) if index == pointers[segment] else merge(total, load(newer, row - known))
+                )
         store(out, segment, total)
 
 

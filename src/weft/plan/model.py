@@ -72,6 +72,9 @@ class Partial:
     measure: Measure
     arguments: tuple[Expression, ...]
 
+    def __hash__(self) -> int:
+        return hash((self.measure.columns, self.arguments))
+
     def columns(self, predicate: Predicate | None = None) -> tuple[str, ...]:
         """The names of its columns; those of conditional partials carry their predicate."""
         condition = predicate.name if predicate else ""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import (
     BooleanType,
     DataType,
@@ -84,6 +85,11 @@ class Bound:
     schema: StructType
     staged: StructType
     """The schema of the rows that workers write: the query's own, or that of the placeholders Spark goes on from."""
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of its answers in Arrow's types."""
+        return to_arrow_schema(self.schema, timezone="UTC")
 
 
 def bind(stream: Stream, queries: Sequence[Query]) -> tuple[list[Bound], list[QueryError]]:

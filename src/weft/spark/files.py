@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from pyarrow import fs
+
+PLAIN = re.compile(r"(/(?!\.(/|$))[^/]+)+")
+"""Absolute paths with nothing in them that Python would write in another way."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Folder:
     root: str
 
     def __post_init__(self) -> None:
-        if not self.is_remote:
+        if not self.is_remote and not PLAIN.fullmatch(self.root):
             object.__setattr__(self, "root", str(Path(self.root).absolute()))
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -144,10 +145,9 @@ class Shared:
         return self._panes[slicing]
 
     def _coarsest_below(self, slicing: Window) -> Stretch:
-        edges = edges_of(slicing)
         best: Stretch = self.passing
         for other, panes in self._panes.items():
-            if len(panes.keys) < len(best.keys) and contains(edges_of(other), edges):
+            if len(panes.keys) < len(best.keys) and is_finer(other, slicing):
                 best = panes
         return best
 
@@ -174,6 +174,18 @@ def slicing_of(window: Window) -> Window:
     (Window(range=10, slide=10, start=0), Window(range=5, slide=10, start=0))
     """
     return Window(range=window.fragment or window.slide, slide=window.slide, start=window.start)
+
+
+@lru_cache(maxsize=1 << 16)
+def is_finer(finer: Window, coarser: Window) -> bool:
+    """Whether panes of one slicing can be put together to those of another.
+
+    Examples
+    --------
+    >>> is_finer(Window(range=5, slide=5), Window(range=15, slide=15)), is_finer(Window(9, 9), Window(15, 15))
+    (True, False)
+    """
+    return contains(edges_of(finer), edges_of(coarser))
 
 
 def merge(panes: Measured, partial: Partial, predicate: Predicate, answers: Answers, technique: str) -> Answered:

@@ -7,7 +7,7 @@ one query's slicing, each made from the coarsest that is fine enough. What sever
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -212,13 +212,13 @@ class Panes:
         valid = fine.valid
         if valid is not None:
             (valid,) = reduce_segments(max_int, (valid,), self.pointers)
-        return replace(fine, values=reduce_segments(fine.monoid, fine.values, self.pointers), valid=valid)
+        return fine.having(reduce_segments(fine.monoid, fine.values, self.pointers), valid)
 
 
 def take(decoded: Decoded, rows: Array) -> Decoded:
     """The same measure for some of the rows."""
     valid = None if decoded.valid is None else decoded.valid[rows]
-    return replace(decoded, values=tuple(column[rows] for column in decoded.values), valid=valid)
+    return decoded.having(tuple([column[rows] for column in decoded.values]), valid)
 
 
 def only_where(decoded: Decoded, passes: Array) -> Decoded:
@@ -230,7 +230,7 @@ def only_where(decoded: Decoded, passes: Array) -> Decoded:
         for column, identity in zip(decoded.values, decoded.monoid.identity, strict=True)
     )
     valid = passes.astype(np.int64) if decoded.valid is None else decoded.valid * passes
-    return replace(decoded, values=values, valid=valid)
+    return decoded.having(values, valid)
 
 
 def number_rows(columns: Sequence[pa.Array], length: int) -> tuple[Array, Array]:

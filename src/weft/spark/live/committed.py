@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pyspark.sql.pandas.types import to_arrow_schema
-
 from weft.query.model import Part
 from weft.spark.bind import Bound
 from weft.spark.live.checkpoint import Checkpoint
@@ -41,5 +39,4 @@ def query_answers(bound: Bound, files: Sequence[str]) -> QueryAnswers:
         elif output.part is Part.KEY:
             keys[output.index] = column
     shown = tuple(keys[index] for index in sorted(keys)) if len(keys) == len(query.query.keys) else None
-    schema = to_arrow_schema(bound.schema, timezone="UTC")
-    return QueryAnswers(query.name, schema, tuple(files), (start, end), shown)
+    return QueryAnswers(query.name, bound.arrow_schema, tuple(files), (start, end), shown)

@@ -29,6 +29,9 @@ from weft.spark.live_sources.source import LiveSource
 from weft.spark.sinks.sink import Sink
 from weft.spark.step import SETTINGS as STEP_SETTINGS
 
+FEW_SLICES = {"spark.sql.codegen.aggregate.map.twolevel.enabled": "true"}
+"""A map task of a micro-batch has so few slices that they fit the small fast map (docs/decisions/0012)."""
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -113,7 +116,8 @@ class LiveEngine:
         """Settings that suit the shared pass, in the session that Spark gives the stream."""
         if not self._tuned:
             cores = spark.sparkContext.defaultParallelism
-            for key, value in {**STEP_SETTINGS, "spark.sql.shuffle.partitions": str(cores)}.items():
+            tasks = {"spark.sql.shuffle.partitions": str(cores), "spark.sql.files.minPartitionNum": str(4 * cores)}
+            for key, value in {**STEP_SETTINGS, **FEW_SLICES, **tasks}.items():
                 spark.conf.set(key, value)
             self._tuned = True
 

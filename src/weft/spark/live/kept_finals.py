@@ -10,14 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
-from weft.algebra.measures import Array, flatten
-from weft.plan.model import BoundQuery, Grouping, Predicate, key_column
+from weft.algebra.measures import Array, Decoded, flatten
+from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
 from weft.query.model import Expression, Window
 from weft.spark.emission import Emission
 from weft.spark.finals import Answer, Shared, slicing_of
-from weft.spark.live.kept_panes import KeptPanes
+from weft.spark.live.kept_panes import KeptPanes, reduce
 from weft.spark.live.key_numbers import KeyNumbers
 from weft.spark.panes import Measured, Panes, Passing, Slices, extent
 
@@ -171,7 +172,7 @@ class KeyedFinals:
             fresh = self._log[seen - self._dropped :]
             # not copied together: only the columns that somebody comes for are
             table = pa.concat_tables([one.table for one in fresh])
-            self._spans[seen] = sorted_slices(self.grouping, table, np.concatenate([one.keys for one in fresh]))
+            self._spans[seen] = Shards.of(self.grouping, table, np.concatenate([one.keys for one in fresh]))
         return self._spans[seen]
 
     def _trim(self) -> None:
@@ -180,27 +181,75 @@ class KeyedFinals:
         self._dropped += done
 
 
-def sorted_slices(grouping: Grouping, table: pa.Table, numbers: Array) -> Slices:
-    """Slices sorted by key and time, where the keys are numbered already."""
-    starts = np.asarray(flatten(table.column(grouping.slice_column)))
-    order = time_order(numbers, starts)
-    return Slices(grouping, table, {}, numbers[order], starts[order], order)
+@dataclass
+class Shards(Slices):
+    """Slices merged as far as predicates allow: one a key, start and signature, in this order.
+
+    The slices of a batch have all keys of their grouping; queries by some of the keys need far fewer.
+    """
+
+    fine: Slices | None = None
+    pointers: Array | None = None
+
+    @classmethod
+    def of(cls, grouping: Grouping, table: pa.Table, numbers: Array) -> Shards:  # type: ignore[override]
+        """Merge slices whose keys are numbered already."""
+        starts = np.asarray(flatten(table.column(grouping.slice_column)))
+        marks = [np.asarray(flatten(table.column(name))) for name, _ in grouping.signatures]
+        order, firsts = shard_order([numbers, starts, *marks])
+        fine = Slices(grouping, table, {}, numbers[order], starts[order], order)
+        pointers = np.append(firsts, len(order))
+        return cls(
+            grouping, table, {}, fine.keys[firsts], fine.starts[firsts], order[firsts], fine=fine, pointers=pointers
+        )
+
+    def decoded(self, partial: Partial, predicate: Predicate) -> Decoded:
+        """The partial's columns, whether or not the predicate's bit is set."""
+        assert self.fine is not None and self.pointers is not None
+        names = self._names(partial, predicate)
+        if names not in self._decoded:
+            self._decoded[names] = reduce(self.fine.decoded(partial, predicate), self.pointers)
+        return self._decoded[names]
+
+    def columns(self, partial: Partial, predicate: Predicate) -> list[pa.Array]:
+        """The columns that were merged: numbers of rows are numbers of these."""
+        assert self.fine is not None
+        return self.fine.columns(partial, predicate)
+
+    def passes(self, predicate: Predicate) -> Array:
+        """Which slices hold rows that satisfy ``predicate``."""
+        assert self.fine is not None and self.pointers is not None
+        if not self.grouping.conditional:
+            return super().passes(predicate)
+        held: Array = np.logical_or.reduceat(self.fine.passes(predicate), self.pointers[:-1])
+        return held
 
 
-def time_order(keys: Array, starts: Array) -> Array:
-    """The order by key and start; what is equal stays as it is.
+def shard_order(columns: Sequence[Array]) -> tuple[Array, Array]:
+    """The order by some columns, the first counting most, and where in that order something new begins.
 
     Examples
     --------
-    >>> time_order(np.array([1, 0, 1]), np.array([5, 9, 5])).tolist()
-    [1, 0, 2]
+    >>> [found.tolist() for found in shard_order([np.array([1, 0, 1]), np.array([5, 9, 5])])]
+    [[1, 0, 2], [0, 1]]
     """
-    least = starts.min()
-    span = int(starts.max() - least) + 1
-    if (int(keys.max()) + 1) * span < 2**62:
-        # one number for both sorts in half the time
-        return np.argsort(keys * span + (starts - least), kind="stable")
-    return np.lexsort((starts, keys))
+    codes = np.zeros(len(columns[0]), np.int64)
+    room = 1
+    for column in columns:
+        numbers, distinct = pd.factorize(column, sort=True)
+        room *= len(distinct)
+        if room >= 2**62:
+            order = np.lexsort(tuple(reversed(columns)))
+            break
+        codes = codes * len(distinct) + numbers
+    else:
+        order = np.argsort(codes, kind="stable")
+    new = np.zeros(len(order), np.bool_)
+    new[:1] = True
+    for column in columns:
+        ordered = column[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    return order, np.flatnonzero(new)
 
 
 @dataclass

@@ -12,8 +12,8 @@ from numba import njit
 from weft.algebra.encode import encode
 from weft.algebra.measures import Array, Decoded
 from weft.algebra.monoids import add_int, add_wide, max_int
-from weft.evaluate.bulk import prefix, reduce_segments
-from weft.evaluate.columns import Columns
+from weft.evaluate.bulk import merge_segments, prefix, reduce_segments
+from weft.evaluate.columns import Columns, identity_columns
 from weft.plan.model import Partial, Predicate
 from weft.spark.panes import Panes, Slices, group_starts, take
 
@@ -63,8 +63,8 @@ class KeptPanes:
             if measured.dictionary is not None:
                 self._absorb_texts(asked, measured, slices, order, pointers)
             else:
-                joined = measured if known == 0 else join(asked[0], self._kept[asked], measured)
-                self._kept[asked] = reduce(take(joined, order), pointers)
+                older = self._kept[asked] if known else measured.having(identity_columns(measured.monoid, 0), None)
+                self._kept[asked] = merged(asked[0], older, measured, order, pointers)
         self.keys, self.numbers = keys[firsts], numbers[firsts]
         self._prefixes = {}
 
@@ -84,23 +84,24 @@ def reduce(fine: Decoded, pointers: Array) -> Decoded:
     valid = fine.valid
     if valid is not None:
         (valid,) = reduce_segments(max_int, (valid,), pointers)
-    return replace(fine, values=reduce_segments(fine.monoid, fine.values, pointers), valid=valid)
+    return fine.having(reduce_segments(fine.monoid, fine.values, pointers), valid)
 
 
-def join(partial: Partial, old: Decoded, new: Decoded) -> Decoded:
-    """The same measure of two sets of rows, one after the other, in numbers that are wide enough for both."""
-    if old.monoid is not new.monoid:
+def merged(partial: Partial, old: Decoded, new: Decoded, order: Array, pointers: Array) -> Decoded:
+    """The same measure of two sets of rows, put together in numbers that are wide enough for both."""
+    narrow = new.monoid is add_int and partial.measure.monoid is add_wide
+    if old.monoid is not new.monoid or (narrow and magnitude(old) + magnitude(new) >= NARROW):
         old, new = widened(old), widened(new)
-    values = tuple(np.concatenate(pair) for pair in zip(old.values, new.values, strict=True))
     valid = None
     if old.valid is not None or new.valid is not None:
         sides = [np.ones(len(one.values[0]), np.int64) if one.valid is None else one.valid for one in (old, new)]
-        valid = np.concatenate(sides)
-    joined = replace(new, values=values, valid=valid)
-    narrowed = joined.monoid is add_int and partial.measure.monoid is add_wide
-    if narrowed and float(np.abs(values[0].astype(np.float64)).sum()) >= NARROW:
-        return widened(joined)
-    return joined
+        (valid,) = merge_segments(max_int, (sides[0],), (sides[1],), order, pointers)
+    return new.having(merge_segments(new.monoid, old.values, new.values, order, pointers), valid)
+
+
+def magnitude(decoded: Decoded) -> float:
+    """How far from zero all sums of 64 bits together could be."""
+    return float(np.abs(decoded.values[0].astype(np.float64)).sum())
 
 
 def widened(decoded: Decoded) -> Decoded:

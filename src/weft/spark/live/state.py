@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from weft.algebra.measures import Array, flatten
@@ -135,8 +136,10 @@ def starts_of(table: pa.Table) -> Array:
 
 def open_rows(table: pa.Table, live: LivePlan, id: str, watermark: int | None) -> pa.Table:
     """The slices that some window covers which ends after ``watermark``."""
-    chosen = open_slices(starts_of(table), live.windows[id], watermark)
-    return table if chosen.all() else table.filter(pa.array(chosen))
+    # slices are many, but begin at few instants
+    codes, instants = pd.factorize(starts_of(table))
+    chosen = open_slices(instants, live.windows[id], watermark)
+    return table if chosen.all() else table.filter(pa.array(chosen[codes]))
 
 
 def by_grouping(live: LivePlan, received: pa.Table) -> dict[str, pa.Table]:
@@ -150,8 +153,8 @@ def by_grouping(live: LivePlan, received: pa.Table) -> dict[str, pa.Table]:
         names = live.names[id]
         own = received.select(list(names)).rename_columns(list(names.values()))
         own = own if len(chosen) == len(own) else own.take(pa.array(chosen))
-        ends = slice_ends(starts_of(own), grouping.progressions)
-        own = own.append_column(END, pa.array(ends))
+        codes, instants = pd.factorize(starts_of(own))
+        own = own.append_column(END, pa.array(slice_ends(instants, grouping.progressions)[codes]))
         found[id] = tagged(own.select(live.schemas[id].names).cast(live.schemas[id]), grouping)
     return found
 
