@@ -36,6 +36,7 @@ from weft.spark.engine import Engine
 from weft.spark.files import Folder
 from weft.spark.session import local_session, name_of
 
+WARM_UP = 2
 RESULTS = Path(__file__).parent / "results"
 Row = dict[str, Any]
 app = typer.Typer(help=__doc__)
@@ -151,7 +152,7 @@ def unweighted(plan: Plan) -> Plan:
 
 
 def measured(case: Case, spark: SparkSession, rows: DataFrame, folder: Folder, count: int, runs: int) -> Iterator[Row]:
-    """All plans of a case, interleaved; a first round, in which Spark compiles, is not counted."""
+    """All plans of a case, interleaved; the first rounds, in which Java compiles, are not counted."""
     engine = Engine(spark)
     engine.stream("s", rows, "ts")
     engine.sql(case.sql())
@@ -159,15 +160,16 @@ def measured(case: Case, spark: SparkSession, rows: DataFrame, folder: Folder, c
     constants = engine.weaving.constants or Constants()
     seconds: dict[str, list[float]] = {name: [] for name in plans}
     rng = Random(case.queries)
-    for round_ in range(runs + 1):
+    for round_ in range(-WARM_UP, runs):
         for name in rng.sample(sorted(plans), len(plans)):
             took = run_plan(engine, plans[name], rows, folder)
-            if round_:
+            if round_ >= 0:
                 seconds[name].append(took)
     for name, plan in plans.items():
         work = work_of_plan(engine, plan, count, case.seconds, case.keys)
         yield {"case": case.name, "queries": case.queries, "plan": name} | {
             "trees": sum(len(grouping.trees) for grouping in plan.groupings),
+            "edges": sum(len(grouping.progressions) for grouping in plan.groupings),
             "measured": median(seconds[name]),
             "runs": [round(one, 4) for one in seconds[name]],
             "predicted": work.seconds(constants),

@@ -16,7 +16,7 @@ from weft.optimize.constants import Constants
 from weft.plan.model import BoundQuery, Grouping, Partial
 from weft.query.model import Window
 from weft.slicing.edge_rate import MICROSECONDS, edge_rate
-from weft.slicing.progression import Progression, contains, edges_of
+from weft.slicing.progression import Progression, contains, edges_of, may_nest
 
 SHORT = 48
 """Java compiles the code for so many progressions of edges well; what is longer runs slowly."""
@@ -152,18 +152,19 @@ def _panes(
     slices = rows.slices(_rate(tree)) if cut else fine
     stretches = fine if cut else 0.0
     numbers = fine * columns_of(queries) if slices < fine else 0.0
-    made: dict[tuple[Progression, ...], float] = {}
+    made: list[tuple[Window, tuple[Progression, ...], float]] = []
     slicings: dict[tuple[Progression, ...], list[BoundQuery]] = {}
     for query in sorted(queries, key=lambda query: (query.query.window.slide, query.query.window.range)):
         slicings.setdefault(edges_of(query.query.window), []).append(query)
     for edges, some in slicings.items():
-        source = slices
-        for other, count in made.items():
-            if count < source and contains(other, edges):
+        window, source = some[0].query.window, slices
+        for other, finer, count in made:
+            if may_nest(other, window) and count < source and contains(finer, edges):
                 source = count
-        made[edges] = rows.slices(_rate(edges))
+        panes = rows.slices(len(edges) * MICROSECONDS / window.slide)
+        made.append((window, edges, panes))
         stretches += source
-        numbers += source * columns_of(some) if made[edges] < source else 0.0
+        numbers += source * columns_of(some) if panes < source else 0.0
     return stretches, numbers
 
 

@@ -17,7 +17,7 @@ from weft.plan.forest import Tree
 from weft.plan.layout import layouts
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part, Window
-from weft.slicing.progression import Progression, contains, edges_of
+from weft.slicing.progression import Progression, contains, edges_of, may_nest
 from weft.spark.emission import EVERYTHING, Emission
 from weft.spark.panes import Answers, Measured, Panes, Passing, Slices, Stretch, windows_of
 
@@ -144,7 +144,7 @@ class Shared:
         edges = edges_of(slicing)
         best: Stretch = self.passing
         for other, panes in self._panes.items():
-            if len(panes.keys) < len(best.keys) and contains(edges_of(other), edges):
+            if may_nest(other, slicing) and len(panes.keys) < len(best.keys) and contains(edges_of(other), edges):
                 best = panes
         return best
 
