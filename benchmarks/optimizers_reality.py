@@ -27,15 +27,16 @@ from weft.optimize import optimize
 from weft.optimize.constants import Constants
 from weft.optimize.cost import Traffic
 from weft.optimize.omega import Technique, overlap
-from weft.optimize.weaving import Weaving, columns_of, one_tree, planted
-from weft.optimize.work import Rows
+from weft.optimize.weaving import Seen, Weaving, one_tree, planted, simply_cut
+from weft.optimize.work import Rows, columns_of
 from weft.optimize.workload import Workload
-from weft.plan.model import Plan
+from weft.plan.model import Grouping, Plan
 from weft.spark.calibrate import run_plan, work_of_plan
 from weft.spark.engine import Engine
 from weft.spark.files import Folder
 from weft.spark.session import local_session, name_of
 
+WARM_UP = 2
 RESULTS = Path(__file__).parent / "results"
 Row = dict[str, Any]
 app = typer.Typer(help=__doc__)
@@ -111,22 +112,26 @@ def prepare(spark: SparkSession, folder: Folder, rows: int, seconds: int) -> Dat
 
 def plans_of(engine: Engine, case: Case, rows: int) -> dict[str, Plan]:
     """One tree, a few trees that each cut the rows, a few that share the cut, and as many as the model wants."""
+    constants = engine.weaving.constants or Constants()
+    engine.weaving = replace(engine.weaving, optimizer="shared", model="two-level")  # a sample is taken, nothing woven
     (plan,) = engine.plans()
-    (grouping,) = plan.groupings if len(plan.groupings) == 1 else (None,)
-    assert grouping is not None, "cases have one set of keys"
-    grouping = replace(grouping, trees=(), placed=False)
+    (grouping,) = (replace(one, trees=(), placed=False) for one in plan.groupings)
     plain = replace(plan, nodes=1)
     questions = [(query.name, query.query.window) for query in grouping.queries]
-    traffic = Traffic(case.keys, columns_of(grouping))
-    rate = rows / case.seconds
+    seen = Seen(rows / case.seconds, case.keys)
+    traffic = Traffic(case.keys, columns_of(grouping.queries))
+
+    def with_trees(groupings: Sequence[Grouping]) -> Plan:
+        return replace(plain, groupings=tuple(simply_cut(one, seen, constants) for one in groupings))
 
     def forest(optimizer: str, levels: Any, nodes: int = 1) -> Plan:
-        found = optimize(questions, rate, optimizer, levels=levels, nodes=nodes, traffic=traffic, constants=constants)
-        return replace(plain, groupings=planted(grouping, found))
+        found = optimize(
+            questions, seen.rate, optimizer, levels=levels, nodes=nodes, traffic=traffic, constants=constants
+        )
+        return with_trees(planted(grouping, found))
 
-    constants = engine.weaving.constants
     found = {
-        "one tree": replace(plain, groupings=(replace(grouping, trees=(one_tree(grouping),)),)),
+        "one tree": with_trees([replace(grouping, trees=(one_tree(grouping),))]),
         "each tree cuts": forest("w-tn", 2, nodes=3),
         "rows cut once": forest("w-tn", 3, nodes=4),
         "as optimized": forest("weft", 3),
@@ -147,7 +152,7 @@ def unweighted(plan: Plan) -> Plan:
 
 
 def measured(case: Case, spark: SparkSession, rows: DataFrame, folder: Folder, count: int, runs: int) -> Iterator[Row]:
-    """All plans of a case, interleaved; a first round, in which Spark compiles, is not counted."""
+    """All plans of a case, interleaved; the first rounds, in which Java compiles, are not counted."""
     engine = Engine(spark)
     engine.stream("s", rows, "ts")
     engine.sql(case.sql())
@@ -155,15 +160,16 @@ def measured(case: Case, spark: SparkSession, rows: DataFrame, folder: Folder, c
     constants = engine.weaving.constants or Constants()
     seconds: dict[str, list[float]] = {name: [] for name in plans}
     rng = Random(case.queries)
-    for round_ in range(runs + 1):
+    for round_ in range(-WARM_UP, runs):
         for name in rng.sample(sorted(plans), len(plans)):
             took = run_plan(engine, plans[name], rows, folder)
-            if round_:
+            if round_ >= 0:
                 seconds[name].append(took)
     for name, plan in plans.items():
-        work = work_of_plan(plan, Rows(count, case.seconds, case.keys))
+        work = work_of_plan(engine, plan, count, case.seconds, case.keys)
         yield {"case": case.name, "queries": case.queries, "plan": name} | {
             "trees": sum(len(grouping.trees) for grouping in plan.groupings),
+            "edges": sum(len(grouping.progressions) for grouping in plan.groupings),
             "measured": median(seconds[name]),
             "runs": [round(one, 4) for one in seconds[name]],
             "predicted": work.seconds(constants),
@@ -239,7 +245,10 @@ def throughput_of(
         "estimated": 1 / forest.cost,
         "actual": answers / median(seconds),
         "calibrated": answers
-        / (work_of_plan(plan, seen).seconds(constants) + operations * constants.kernel[technique]),
+        / (
+            work_of_plan(engine, plan, case.seconds, case.seconds, 1).seconds(constants)
+            + operations * constants.kernel[technique]
+        ),
         "runs": [round(one, 4) for one in seconds],
     }
 

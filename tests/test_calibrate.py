@@ -20,9 +20,25 @@ SMALL = tuple(Trial(trial.name, trial.by, trial.windows[:4], trial.weaving, rows
 
 
 def test_the_constants_that_made_the_times_are_found_again() -> None:
-    truth = Constants(step=0.5, read=1e-7, row=2e-7, slice=6e-7, merge=3e-9, answer=4e-8, query=1e-3)
+    truth = Constants(
+        step=0.5,
+        read=1e-7,
+        row=2e-7,
+        update=1e-8,
+        edge=5e-9,
+        long=2e-8,
+        slice=6e-7,
+        number=5e-8,
+        again=1e-7,
+        merge=3e-9,
+        pane=9e-9,
+        answer=4e-8,
+        value=2e-8,
+        query=1e-3,
+    )
     rng = np.random.default_rng(1)
-    works = [Work(1, *(10.0 ** rng.uniform(low, low + 3) for low in (4, 4, 4, 6, 5, 0))) for _ in range(40)]
+    lows = (4, 4, 4, 5, 4, 4, 5, 5, 6, 6, 5, 5, 0)
+    works = [Work(1, *(10.0 ** rng.uniform(low, low + 3) for low in lows)) for _ in range(60)]
     found = fitted(works, [work.seconds(truth) for work in works])
     assert found == {name: pytest.approx(getattr(truth, name), rel=0.05) for name in found}
 

@@ -77,8 +77,8 @@ def test_a_slower_row_makes_the_calibrated_plan_cut_rows_once():
 def test_calibrated_cost_counts_groups_only_as_far_as_there_are_rows():
     few = calibrated(10, 1.0, 2, "panes", Constants(), Traffic(groups=5))
     many = calibrated(10, 1.0, 2, "panes", Constants(), Traffic(groups=1000))
-    assert few.per_edge == pytest.approx(5 * Constants().slice)
-    assert many.per_edge == pytest.approx(10 * Constants().slice)
+    assert few.per_edge == pytest.approx(5 * (Constants().slice + Constants().number))
+    assert many.per_edge == pytest.approx(10 * (Constants().slice + Constants().number))
 
 
 def test_constants_survive_being_saved(tmp_path):

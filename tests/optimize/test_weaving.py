@@ -66,7 +66,7 @@ def test_windows_that_nest_are_one_tree_without_a_search() -> None:
 
 def test_dear_merges_make_trees_and_dear_rows_make_one_cut() -> None:
     many = grouping(*((slide, slide) for slide in range(31, 61)))
-    dear_merges = weave(many, SEEN, Weaving(constants=Constants(merge=1e-4, row=1e-9, slice=1e-9)))
+    dear_merges = weave(many, SEEN, Weaving(constants=Constants(pane=1e-4, row=1e-9, slice=1e-9)))
     assert sum(len(one.trees) for one in dear_merges) > 1
     dear_rows = weave(many, SEEN, Weaving(constants=Constants(row=1e-3)))
     assert len(dear_rows) == 1

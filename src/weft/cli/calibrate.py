@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import fields
 from typing import Annotated
 
 import typer
@@ -24,6 +25,7 @@ def calibrate_command(
 
     Takes a minute or two on a machine that has nothing else to do. Example: `weft calibrate`
     """
+    from weft.optimize.work import Work
     from weft.spark.calibrate import calibrate
     from weft.spark.files import Folder
     from weft.spark.session import local_session, name_of
@@ -36,8 +38,8 @@ def calibrate_command(
     path = constants.save(name_of(spark))
     table = Table("one", "nanoseconds", box=None, header_style="dim")
     table.columns[1].justify = "right"
-    for name in ("row", "read", "slice", "merge", "answer", "query", "step"):
-        table.add_row(name, f"{getattr(constants, name) * 1e9:,.1f}")
+    for item in fields(Work):
+        table.add_row(item.name, f"{getattr(constants, item.name) * 1e9:,.1f}")
     for name, seconds in constants.kernel.items():
         table.add_row(f"operation of {name}", f"{seconds * 1e9:,.1f}")
     console.print(table)

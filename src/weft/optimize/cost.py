@@ -74,17 +74,18 @@ def calibrated(
     ``rate / all_edges`` groups with a row in a slice.
     """
     filled = max(1.0, min(traffic.groups, rate / all_edges))
-    merge = constants.merge * traffic.columns * filled
-    operation = merge if technique == Technique.BULK.label else constants.kernel[technique] * filled
+    row = constants.row + constants.update * traffic.columns
+    handed = (constants.slice + constants.number * traffic.columns) * filled
+    merged = (constants.pane + constants.merge * traffic.columns) * filled
+    operation = merged if technique == Technique.BULK.label else constants.kernel[technique] * filled
+    answer = (constants.answer + constants.value) * filled
     if levels == 2:
-        return CostModel(
-            "calibrated", 2, rate * constants.row, constants.slice * filled, operation, constants.answer * filled
-        )
+        return CostModel("calibrated", 2, rate * row, handed, operation, answer)
     return CostModel(
         "calibrated",
         3,
-        per_tree=all_edges * merge,
+        per_tree=all_edges * merged,
         per_operation=operation,
-        per_answer=constants.answer * filled,
-        shared=rate * constants.row + all_edges * constants.slice * filled,
+        per_answer=answer,
+        shared=rate * row + all_edges * handed,
     )

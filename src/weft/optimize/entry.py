@@ -22,6 +22,8 @@ from weft.query.model import Query
 from weft.slicing.edge_rate import edge_rate
 from weft.slicing.progression import Alignment
 
+_BUDGET = 2_000
+"""A second at the most for the edges of all queries together."""
 ModelName = Literal["two-level", "three-level", "calibrated"]
 
 
@@ -125,7 +127,7 @@ def _models(
 
 def _rate_of_all(items: tuple[Item, ...], rate: float) -> float:
     """Edges a second of all queries together; a loom's guess is nearer than the middle of wide bounds."""
-    every = edge_rate(one for item in items for one in item.progressions)
+    every = edge_rate((one for item in items for one in item.progressions), budget=_BUDGET)
     if not every.exact:
         every = Loom(items, two_level(rate), Technique.PANES).finished(range(len(items))).rate
     return every.per_second

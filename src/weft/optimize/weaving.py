@@ -14,12 +14,13 @@ from weft.optimize.cost import Traffic
 from weft.optimize.entry import ModelName, optimize
 from weft.optimize.items import Item, items_of
 from weft.optimize.omega import Technique
-from weft.optimize.work import Rows, work_of
+from weft.optimize.work import Rows, columns_of, work_of_run
 from weft.plan.build import grouping_of
 from weft.plan.forest import Forest, Tree
 from weft.plan.model import BoundQuery, Grouping
 from weft.slicing.edge_rate import edge_rate
-from weft.slicing.progression import contains, edges_of
+from weft.slicing.edges_bitmap import unit_of
+from weft.slicing.progression import Progression, contains, edges_of
 
 DEFAULT = "weft"
 WORTH_WEAVING = 0.3
@@ -27,6 +28,8 @@ WORTH_WEAVING = 0.3
 work one tree is as good."""
 
 
+FEW_EDGES = 4
+"""So few progressions of edges are no reason to cut otherwise."""
 A_WHILE = 10_000.0
 """Seconds."""
 
@@ -77,10 +80,10 @@ def nested(grouping: Grouping) -> bool:
 
 def weave(grouping: Grouping, seen: Seen, weaving: Weaving) -> tuple[Grouping, ...]:
     """The grouping as a forest: with its trees, or as a grouping a tree where each is to cut the rows itself."""
-    traffic = Traffic(max(seen.groups, 1.0), columns_of(grouping))
+    traffic = Traffic(max(seen.groups, 1.0), columns_of(grouping.queries))
     constants = weaving.constants or Constants.load()
     if weaving.is_default and not worth_weaving(grouping, seen, constants):
-        return (replace(grouping, trees=(one_tree(grouping),)),)
+        return (simply_cut(replace(grouping, trees=(one_tree(grouping),)), seen, constants),)
     questions = [(query.name, query.query.window) for query in grouping.queries]
     forests = [
         optimize(
@@ -99,12 +102,32 @@ def weave(grouping: Grouping, seen: Seen, weaving: Weaving) -> tuple[Grouping, .
     every = [planted(grouping, forest) for forest in forests]
     if weaving.is_default:
         every.append((replace(grouping, trees=(one_tree(grouping),)),))
+    if weaving.model == "calibrated":
+        every = [tuple(simply_cut(one, seen, constants) for one in some) for some in every]
     return min(every, key=lambda some: predicted(some, seen, constants))
+
+
+def simply_cut(grouping: Grouping, seen: Seen, constants: Constants) -> Grouping:
+    """The grouping as it is, or cut at every multiple of what all its edges are multiples of, if that is cheaper.
+
+    A row is held against every progression of edges. Of many progressions there may be an edge nearly wherever there
+    can be one: then the slices that nobody needs are few, and one progression does.
+    """
+    if len(grouping.progressions) <= FEW_EDGES:
+        return grouping
+    unit = (Progression(unit_of(grouping.progressions)),)
+    trees = (
+        replace(tree, progressions=unit) if tree.progressions == grouping.progressions else tree
+        for tree in grouping.trees
+    )
+    simple = replace(grouping, progressions=unit, trees=tuple(trees))
+    return min((grouping, simple), key=lambda one: predicted([one], seen, constants))
 
 
 def predicted(groupings: Sequence[Grouping], seen: Seen, constants: Constants) -> float:
     """Seconds for a while of the stream, long enough for what is constant not to count."""
-    return sum(work_of(grouping, seen.for_a_while).seconds(constants) for grouping in groupings)
+    rows = [seen.for_a_while] * len(groupings)
+    return work_of_run(groupings, rows, constants.cores).seconds(constants)
 
 
 def home_of(query: BoundQuery, trees: Sequence[Grouping], seen: Seen, constants: Constants) -> int | None:
@@ -147,14 +170,9 @@ def worth_weaving(grouping: Grouping, seen: Seen, constants: Constants) -> bool:
     """Whether merging slices is enough of the work for trees to matter."""
     if len(grouping.windows) == 1 or nested(grouping):
         return False
-    work = work_of(replace(grouping, trees=()), seen.for_a_while)
-    return work.merge * constants.merge > WORTH_WEAVING * work.seconds(constants)
-
-
-def columns_of(grouping: Grouping) -> float:
-    """Numbers that are read of a slice: what is kept of it, and where it begins."""
-    partials = {partial for query in grouping.queries for call in query.calls for partial in call.partials}
-    return 1.0 + sum(len(partial.measure.columns) for partial in partials)
+    work = work_of_run([replace(grouping, trees=())], [seen.for_a_while], constants.cores)
+    merging = work.merge * constants.merge + work.pane * constants.pane
+    return merging > WORTH_WEAVING * work.seconds(constants)
 
 
 def _items(grouping: Grouping) -> tuple[Item, ...]:

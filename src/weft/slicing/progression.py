@@ -104,6 +104,19 @@ def contains(finer: Iterable[Progression], coarser: Progression | Iterable[Progr
     return all(_contains_one(cuts, progression) for progression in wanted)
 
 
+def may_nest(finer: Window, coarser: Window) -> bool:
+    """Whether the edges of one window might contain those of another: quick, and seldom wrong.
+
+    At most two progressions of a step cover another one only if that step, or half of it, divides the other's.
+
+    Examples
+    --------
+    >>> may_nest(Window(4, 4), Window(8, 8)), may_nest(Window(4, 4), Window(9, 9))
+    (True, False)
+    """
+    return 2 * coarser.slide % finer.slide == 0
+
+
 def _contains_one(finer: Sequence[Progression], coarser: Progression) -> bool:
     return covers_everything(tuple(seen for one in finer if (seen := _seen_from(coarser, one)) is not None))
 

@@ -29,7 +29,7 @@ from weft.spark.engine import Engine
 from weft.spark.files import Folder
 from weft.spark.step import step
 
-ROWS = 1_000_000
+ROWS = 600_000
 SECONDS = 3_600
 FEW_KEYS, MANY_KEYS = 20, 1_000
 ITEMS, RANGE = 200_000, 64
@@ -37,6 +37,9 @@ WARM_UP = 2
 KERNEL_RUNS = 5
 """The first of them compiles."""
 TOGETHER, APART = Weaving("shared", "two-level"), Weaving("no-share", "two-level")
+IN_TREES = Weaving("random", "three-level")
+A_LARGE_PRIME = 1_000_003
+SOME, ALL = "sum(x), max(x)", "sum(x), max(x), min(x), avg(x), count(*), sum(y), max(y), min(y)"
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Trial:
     windows: tuple[tuple[int, int], ...]
     weaving: Weaving = TOGETHER
     rows: int = ROWS
+    aggregates: str = SOME
+    ordered: bool = True
 
     @property
     def keys(self) -> int:
@@ -57,23 +62,38 @@ class Trial:
     def sql(self) -> str:
         """Its queries."""
         return ";\n".join(
-            f"SELECT {self.by}, window.start, sum(x), max(x) FROM calibration "
+            f"SELECT {self.by}, window.start, {self.aggregates} FROM calibration "
             f"GROUP BY {self.by}, window(ts, '{length} seconds', '{slide} seconds')"
             for length, slide in self.windows
         )
 
 
+def tumbling(*slides: int) -> tuple[tuple[int, int], ...]:
+    """Windows as long as they slide."""
+    return tuple((slide, slide) for slide in slides)
+
+
+COPRIME = (61, 67, 71, 73, 77, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131)
 TRIALS = (
     Trial("next to nothing", "few", ((SECONDS, SECONDS),), rows=1_000),
-    Trial("rows", "few", ((60, 60),)),
-    Trial("rows, cut four times", "few", ((60, 60), (70, 70), (110, 110), (130, 130)), APART),
-    Trial("slices", "many", ((5, 5),)),
-    Trial("answers", "few", tuple((2 * length, 2) for length in range(1, 61))),
-    Trial("merges", "many", tuple((slide, slide) for slide in range(61, 101))),
-    Trial(
-        "merges in trees", "many", tuple((slide, slide) for slide in range(61, 101)), Weaving("random", "three-level")
-    ),
+    Trial("rows", "few", tumbling(60)),
+    Trial("rows with many numbers", "few", tumbling(60), aggregates=ALL),
+    Trial("rows cut four times", "few", tumbling(60, 70, 110, 130), APART),
+    Trial("rows cut twelve times", "few", tumbling(*COPRIME[:12]), APART),
+    Trial("edges", "few", tumbling(*COPRIME)),
+    Trial("edges by the hundred", "few", tumbling(*range(301, 421))),
+    Trial("slices", "many", tumbling(5)),
+    Trial("slices with many numbers", "many", tumbling(5), aggregates=ALL),
+    Trial("slices in no order", "many", tumbling(5), ordered=False),
+    Trial("slices with many numbers in no order", "few", tumbling(1), aggregates=ALL, ordered=False),
+    Trial("answers", "few", tuple((2 * length, 2) for length in range(1, 51))),
+    Trial("answers with many aggregates", "few", tuple((2 * length, 2) for length in range(1, 21)), aggregates=ALL),
+    Trial("merges", "many", ((1, 1), *tumbling(*range(301, 361)))),
+    Trial("merges of many numbers", "many", ((1, 1), *tumbling(*range(301, 341))), aggregates=ALL),
+    Trial("merges in trees", "many", tumbling(*range(61, 101)), IN_TREES),
     Trial("queries", "few", tuple((60 * length, 60 * slide) for length in range(1, 76) for slide in (1, 2, 3, 4))),
+    Trial("queries over nothing", "few", tuple((60 * length, 60) for length in range(1, 201)), rows=1_000),
+    Trial("queries of different slides", "few", tumbling(*range(150, 300)), IN_TREES),
 )
 
 
@@ -90,8 +110,9 @@ def calibrate(
     that a slow minute hits all alike; the first rounds, in which Java and Spark compile, are not counted.
     """
     try:
-        frames = {count: calibration_rows(spark, folder, count) for count in {trial.rows for trial in trials}}
-        runs = [prepared(spark, frames[trial.rows], trial) for trial in trials]
+        kinds = {(trial.rows, trial.ordered) for trial in trials}
+        frames = {kind: calibration_rows(spark, folder, *kind) for kind in kinds}
+        runs = [prepared(spark, frames[trial.rows, trial.ordered], trial) for trial in trials]
         seconds: list[list[float]] = [[] for _ in trials]
         for number in range(-WARM_UP, repeats):
             for took, run in zip(seconds, runs, strict=True):
@@ -101,7 +122,8 @@ def calibrate(
         folder.remove()
     progress("kernels")
     medians = [median(took[WARM_UP:]) for took in seconds]
-    constants = Constants(**fitted([run.work for run in runs], medians), kernel=kernels())
+    found = fitted([run.work for run in runs], medians)
+    constants = Constants(**found, kernel=kernels(), cores=spark.sparkContext.defaultParallelism)
     return constants, [
         (run.trial.name, took, run.work.seconds(constants)) for run, took in zip(runs, medians, strict=True)
     ]
@@ -125,18 +147,20 @@ def prepared(spark: SparkSession, rows: DataFrame, trial: Trial) -> Prepared:
     engine.stream("calibration", rows, "ts")
     engine.sql(trial.sql())
     (plan,) = engine.plans()
-    return Prepared(trial, engine, plan, rows, work_of_plan(plan, Rows(trial.rows, SECONDS, trial.keys)))
+    return Prepared(trial, engine, plan, rows, work_of_plan(engine, plan, trial.rows, SECONDS, trial.keys))
 
 
-def calibration_rows(spark: SparkSession, folder: Folder, count: int) -> DataFrame:
+def calibration_rows(spark: SparkSession, folder: Folder, count: int, ordered: bool) -> DataFrame:
     """Rows in Parquet: a second of event time holds as many as any other, keys and values are mixed."""
+    time = "id" if ordered else f"pmod(id * {A_LARGE_PRIME}, {count})"
     rows = spark.range(count).selectExpr(
-        f"timestamp_micros(1700000000000000 + id * {SECONDS * 1_000_000 // count}) AS ts",
+        f"timestamp_micros(1700000000000000 + {time} * {SECONDS * 1_000_000 // count}) AS ts",
         f"pmod(xxhash64(id, 1), {FEW_KEYS}) AS few",
         f"pmod(xxhash64(id, 2), {MANY_KEYS}) AS many",
         "pmod(xxhash64(id, 3), 1000) AS x",
+        "pmod(xxhash64(id, 4), 1000) AS y",
     )
-    path = folder.url(f"rows-{count}")
+    path = folder.url(f"rows-{count}-{ordered}")
     rows.write.mode("overwrite").parquet(path)
     return spark.read.parquet(path)
 
@@ -150,9 +174,10 @@ def run_plan(engine: Engine, plan: Plan, rows: DataFrame, folder: Folder) -> flo
         answers.remove()
 
 
-def work_of_plan(plan: Plan, rows: Rows) -> Work:
-    """What a run of the plan does, if all its groupings see the rows alike."""
-    return work_of_run(plan.groupings, [rows] * len(plan.groupings))
+def work_of_plan(engine: Engine, plan: Plan, count: float, seconds: float, keys: float) -> Work:
+    """What a run of the plan does over rows that all its groupings see alike."""
+    rows = Rows(count, seconds, keys, plan.ordered)
+    return work_of_run(plan.groupings, [rows] * len(plan.groupings), engine.buckets)
 
 
 def fitted(works: Sequence[Work], seconds: Sequence[float]) -> dict[str, float]:

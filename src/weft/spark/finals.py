@@ -18,7 +18,7 @@ from weft.plan.forest import Tree
 from weft.plan.layout import layouts
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part, Window
-from weft.slicing.progression import Progression, contains, edges_of
+from weft.slicing.progression import Progression, contains, edges_of, may_nest
 from weft.spark.emission import EVERYTHING, Emission
 from weft.spark.panes import Answers, Measured, Panes, Passing, Slices, Stretch, windows_of
 
@@ -185,7 +185,7 @@ def is_finer(finer: Window, coarser: Window) -> bool:
     >>> is_finer(Window(range=5, slide=5), Window(range=15, slide=15)), is_finer(Window(9, 9), Window(15, 15))
     (True, False)
     """
-    return contains(edges_of(finer), edges_of(coarser))
+    return may_nest(finer, coarser) and contains(edges_of(finer), edges_of(coarser))
 
 
 def merge(panes: Measured, partial: Partial, predicate: Predicate, answers: Answers, technique: str) -> Answered:

@@ -177,9 +177,7 @@ class Panes:
     @classmethod
     def cut(cls, finer: Stretch, progressions: Sequence[Progression]) -> Panes:
         """Put stretches together that no edge of ``progressions`` parts: the slices of a tree."""
-        numbers = np.full(len(finer.starts), np.iinfo(np.int64).min)
-        for edge in progressions:
-            last_edges(finer.starts, edge.step, edge.offset, numbers)
+        numbers = last_edges(finer.starts, progressions)
         firsts = group_starts(finer.keys, numbers)
         return cls(finer, numbers[firsts], np.append(firsts, len(numbers)), finer.keys[firsts], finer.starts[firsts])
 
@@ -277,14 +275,35 @@ def pane_numbers(starts: Array, slide: int, offset: int, fragment: int) -> Array
     return numbers
 
 
+def last_edges(starts: Array, progressions: Sequence[Progression]) -> Array:
+    """The last edge at or before each start.
+
+    Looked up among all edges there are in that time; where they are more than the starts, computed for each.
+
+    Examples
+    --------
+    >>> last_edges(np.array([4, 9, 15]), [Progression(7, 2), Progression(12)]).tolist()
+    [2, 9, 12]
+    """
+    first, last = int(starts.min()), int(starts.max())
+    if sum((last - first) // edge.step + 1 for edge in progressions) <= len(starts):
+        turns = [np.arange(first - (first - edge.offset) % edge.step, last + 1, edge.step) for edge in progressions]
+        edges = np.unique(np.concatenate(turns))
+        return edges[np.searchsorted(edges, starts, side="right") - 1]
+    found = np.full(len(starts), np.iinfo(np.int64).min)
+    for edge in progressions:
+        raise_to_edge(starts, edge.step, edge.offset, found)
+    return found
+
+
 @njit(cache=True, nogil=True)
-def last_edges(starts: Array, step: int, offset: int, last: Array) -> None:
+def raise_to_edge(starts: Array, step: int, offset: int, last: Array) -> None:
     """Raise each of ``last`` to the last edge of a progression at or before its start.
 
     Examples
     --------
     >>> last = np.zeros(3, np.int64)
-    >>> last_edges(np.array([4, 9, 15]), 7, 2, last)
+    >>> raise_to_edge(np.array([4, 9, 15]), 7, 2, last)
     >>> last.tolist()
     [2, 9, 9]
     """
