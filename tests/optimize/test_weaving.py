@@ -115,4 +115,4 @@ def test_a_new_query_is_woven_into_the_tree_that_it_saves_most_with() -> None:
 def test_a_new_query_that_would_cost_the_others_more_than_it_saves_is_a_tree_of_its_own() -> None:
     (new,) = grouping((1, 1)).queries
     many = grouping(*((slide, slide) for slide in range(31, 61)))
-    assert home_of(new, [many], SEEN, Constants(merge=1e-4, row=1e-9, slice=1e-9)) is None
+    assert home_of(new, [many], SEEN, Constants(pane=1e-4, row=1e-9, slice=1e-9)) is None
