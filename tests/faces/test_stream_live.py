@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from services.processes import finished
+
 WEFT = str(Path(sys.executable).parent / "weft")
 QUERIES = "CREATE VIEW hourly AS SELECT window.start AS s, count(*) AS n FROM trades GROUP BY window(ts, '1 hour');\n"
 DAILY = "CREATE VIEW daily AS SELECT window.start AS s, sum(v) AS v FROM trades GROUP BY window(ts, '1 day')"
@@ -37,7 +39,7 @@ def put_rows(folder: Path, number: int) -> None:
 
 
 def weft_program(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([WEFT, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    return finished([WEFT, *words], folder, PATIENCE)
 
 
 @pytest.fixture

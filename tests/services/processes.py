@@ -1,4 +1,4 @@
-"""Starting a server for the tests, waiting until it answers, and ending it whatever happens."""
+"""Starting a server for the tests, waiting until it answers, and ending it whatever happens; programs that end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 
@@ -58,3 +59,12 @@ def stop(process: subprocess.Popen[bytes], *, by: signal.Signals = signal.SIGTER
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def finished(command: Sequence[str], folder: Path, seconds: float | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end; for what it leaves behind, as Spark its Java for a moment, nobody waits."""
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        ended = subprocess.run(command, cwd=folder, stdout=out, stderr=err, check=False, timeout=seconds)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(command, ended.returncode, out.read(), err.read())
