@@ -94,10 +94,13 @@ class Used:
     def now(cls) -> Used:
         """As of now."""
         own = psutil.Process()
-        others = own.children(recursive=True)
-        times = [process.cpu_times() for process in (own, *others)]
-        java = sum(process.memory_info().rss for process in others)
-        return cls(own.memory_info().rss, java, sum(one.user + one.system for one in times))
+        driver, java, seconds = own.memory_info().rss, 0, 0.0
+        for process in (own, *own.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                seconds += times.user + times.system
+                java += 0 if process == own else process.memory_info().rss
+        return cls(driver, java, seconds)
 
 
 def main() -> None:

@@ -108,7 +108,7 @@ class Topic:
         add_packages(spark, KAFKA)
         self.broker.topic(self.name, PARTITIONS)
         for path in self.trades.paths[: self.files]:
-            rows = spark.read.parquet(str(path)).coalesce(1)
+            rows = spark.read.parquet(str(path)).coalesce(1).sortWithinPartitions("ts")
             record = F.to_json(F.struct("*"), {"timestampFormat": MICROS}).alias("value")
             turn = (F.monotonically_increasing_id() % PARTITIONS).cast("int").alias("partition")
             sent = rows.select(turn, record).write.format("kafka")
