@@ -2,8 +2,8 @@
 
 Run on a machine that has nothing else to do, after ``weft calibrate``; each command takes less than ten minutes::
 
-    python benchmarks/optimizers_reality.py forests --part 1
-    python benchmarks/optimizers_reality.py forests --part 2
+    python benchmarks/optimizers_reality.py forests --only 1,3,5,7,9,11,13,15,17,19
+    python benchmarks/optimizers_reality.py forests --only 2,4,6,8,10,12,14,16,18,20
     python benchmarks/optimizers_reality.py throughput
 
 Each leaves its rows in ``benchmarks/results``, which ``python benchmarks/optimizers.py report`` reads.
@@ -36,7 +36,6 @@ from weft.spark.engine import Engine
 from weft.spark.files import Folder
 from weft.spark.session import local_session, name_of
 
-WARM_UP = 2
 RESULTS = Path(__file__).parent / "results"
 Row = dict[str, Any]
 app = typer.Typer(help=__doc__)
@@ -151,48 +150,64 @@ def unweighted(plan: Plan) -> Plan:
     return plan if len(plan.groupings) == len(plan.loads) else replace(plan, loads=())
 
 
-def measured(case: Case, spark: SparkSession, rows: DataFrame, folder: Folder, count: int, runs: int) -> Iterator[Row]:
-    """All plans of a case, interleaved; the first rounds, in which Java compiles, are not counted."""
-    engine = Engine(spark)
-    engine.stream("s", rows, "ts")
-    engine.sql(case.sql())
-    plans = plans_of(engine, case, count)
-    constants = engine.weaving.constants or Constants()
-    seconds: dict[str, list[float]] = {name: [] for name in plans}
-    rng = Random(case.queries)
-    for round_ in range(-WARM_UP, runs):
-        for name in rng.sample(sorted(plans), len(plans)):
-            took = run_plan(engine, plans[name], rows, folder)
-            if round_ >= 0:
-                seconds[name].append(took)
-    for name, plan in plans.items():
-        work = work_of_plan(engine, plan, count, case.seconds, case.keys)
-        yield {"case": case.name, "queries": case.queries, "plan": name} | {
-            "trees": sum(len(grouping.trees) for grouping in plan.groupings),
-            "edges": sum(len(grouping.progressions) for grouping in plan.groupings),
-            "measured": median(seconds[name]),
-            "runs": [round(one, 4) for one in seconds[name]],
-            "predicted": work.seconds(constants),
-            "work": {key: getattr(work, key) for key in work.__dataclass_fields__},
-        }
+@dataclass(frozen=True)
+class Ready:
+    """A case with its plans, to be run."""
+
+    case: Case
+    engine: Engine
+    plans: dict[str, Plan]
+    rows: DataFrame
+    count: int
+
+    @classmethod
+    def of(cls, case: Case, spark: SparkSession, rows: DataFrame, count: int) -> Ready:
+        """Plan a case."""
+        engine = Engine(spark)
+        engine.stream("s", rows, "ts")
+        engine.sql(case.sql())
+        return cls(case, engine, plans_of(engine, case, count), rows, count)
+
+    def round(self, folder: Folder, rng: Random) -> dict[str, float]:
+        """Seconds of every plan, in random order."""
+        names = rng.sample(sorted(self.plans), len(self.plans))
+        return {name: run_plan(self.engine, self.plans[name], self.rows, folder) for name in names}
+
+    def measured(self, folder: Folder, runs: int) -> Iterator[Row]:
+        """All plans, interleaved; a first round, in which Java compiles, is not counted."""
+        case, rng = self.case, Random(self.case.queries)
+        rounds = [self.round(folder, rng) for _ in range(runs + 1)][1:]
+        constants = self.engine.weaving.constants or Constants()
+        for name, plan in self.plans.items():
+            work = work_of_plan(self.engine, plan, self.count, case.seconds, case.keys)
+            seconds = [one[name] for one in rounds]
+            yield {"case": case.name, "queries": case.queries, "plan": name} | {
+                "trees": sum(len(grouping.trees) for grouping in plan.groupings),
+                "edges": sum(len(grouping.progressions) for grouping in plan.groupings),
+                "measured": median(seconds),
+                "runs": [round(one, 4) for one in seconds],
+                "predicted": work.seconds(constants),
+                "work": {key: getattr(work, key) for key in work.__dataclass_fields__},
+            }
 
 
 @app.command()
-def forests(part: int = 0, parts: int = 2, runs: int = 5, rows: int = 400_000, cases: int = len(CASES)) -> None:
-    """Every case with every plan; ``--part 1`` takes every second case, ``--part 2`` the others, 0 all."""
-    chosen = [case for number, case in enumerate(CASES[:cases]) if not part or number % parts == part - 1]
+def forests(only: str = "", runs: int = 5, rows: int = 400_000) -> None:
+    """Every case with every plan; ``--only 1,3,5`` takes the cases with these numbers."""
+    chosen = [CASES[int(number) - 1] for number in only.split(",")] if only else CASES
     spark, folder = start()
     frame = prepare(spark, folder, rows, CASES[0].seconds)
     found: list[Row] = []
     try:
-        for case in chosen:
-            found += measured(case, spark, frame, folder, rows, runs)
+        ready = [Ready.of(case, spark, frame, rows) for case in chosen]
+        for one in ready:  # nothing is measured before Java has seen everything once
+            one.round(folder, Random(0))
+        for one in ready:
+            found += one.measured(folder, runs)
             keep("reality", found, "case")
-            for row in found[-4:]:
-                if row["case"] == case.name:
-                    print(
-                        f"{case.name:60} {row['plan']:16} {row['measured']:6.2f} s, predicted {row['predicted']:6.2f}"
-                    )
+            for row in found[-len(one.plans) :]:
+                told = f"{row['measured']:6.2f} s, predicted {row['predicted']:6.2f}"
+                print(f"{row['case']:60} {row['plan']:16} {told}", flush=True)
     finally:
         folder.remove()
 

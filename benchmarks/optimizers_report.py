@@ -27,7 +27,7 @@ def write_report(results: Path, target: Path) -> None:
 
 
 def _command(name: str) -> str:
-    on_spark = {"reality": "forests --part 1` and `--part 2", "throughput": "throughput"}
+    on_spark = {"reality": "forests", "throughput": "throughput"}
     if name in on_spark:
         return f"python benchmarks/optimizers_reality.py {on_spark[name]}"
     return f"python benchmarks/optimizers.py {name}"

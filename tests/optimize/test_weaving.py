@@ -10,12 +10,12 @@ import pytest
 
 from weft.optimize.constants import Constants
 from weft.optimize.nodes.spread import spread
-from weft.optimize.weaving import Seen, Weaving, home_of, nested, one_tree, weave
+from weft.optimize.weaving import Seen, Weaving, home_of, nested, one_tree, simply_cut, weave
 from weft.optimize.work import Rows, work_of, work_of_run
 from weft.plan.build import grouping_of
 from weft.plan.model import BoundQuery, Grouping
 from weft.query.sparksql import parse_file
-from weft.slicing.progression import contains, edges_of
+from weft.slicing.progression import Progression, contains, edges_of
 
 SEEN = Seen(rate=1000.0, groups=50.0)
 
@@ -116,3 +116,14 @@ def test_a_new_query_that_would_cost_the_others_more_than_it_saves_is_a_tree_of_
     (new,) = grouping((1, 1)).queries
     many = grouping(*((slide, slide) for slide in range(31, 61)))
     assert home_of(new, [many], SEEN, Constants(pane=1e-4, row=1e-9, slice=1e-9)) is None
+
+
+def test_rows_are_cut_at_every_second_where_nearly_every_second_is_an_edge_and_edges_are_dear() -> None:
+    dense = grouping(*((slide, slide) for slide in range(2, 40)))
+    tree = replace(dense, trees=(one_tree(dense),))
+    dear_edges = Constants(edge=1e-6)
+    simple = simply_cut(tree, SEEN, dear_edges)
+    assert simple.progressions == simple.trees[0].progressions == (Progression(1_000_000),)
+    sparse = grouping(*((slide, slide) for slide in range(1001, 1040)))
+    whole = replace(sparse, trees=(one_tree(sparse),))
+    assert simply_cut(whole, SEEN, Constants(slice=1e-3)) == whole

@@ -12,6 +12,7 @@ from weft.slicing.progression import (
     contains,
     edges_between,
     edges_of,
+    may_nest,
     prune,
 )
 
@@ -62,3 +63,9 @@ def test_contains_says_whether_every_edge_is_there_already(finer, coarser):
     expected = set(edges_between([coarser], 0, period)) <= set(edges_between(finer, 0, period))
     assert contains(finer, coarser) is expected
     assert contains(finer, finer)
+
+
+@given(windows, windows)
+def test_windows_that_nest_are_never_told_not_to(finer, coarser):
+    if contains(edges_of(finer), edges_of(coarser)):
+        assert may_nest(finer, coarser)

@@ -37,35 +37,35 @@ class Constants:
     True
     """
 
-    row: float = 1.2e-7
+    row: float = 2.5e-8
     """A row copied and looked up among the slices in the JVM, for each time that it is cut."""
     update: float = 1.0e-8
     """A row merged into one number of its slice."""
-    edge: float = 8.0e-9
+    edge: float = 3.0e-9
     """A row held against one more progression of edges."""
-    long: float = 1.0e-7
+    long: float = 5.0e-9
     """The same for each of them that makes the code too long to be compiled well."""
-    slice: float = 4.0e-7
+    slice: float = 8.0e-7
     """A slice of one group shuffled, handed over to Arrow and sorted."""
-    number: float = 3.0e-8
+    number: float = 4.0e-8
     """One number that is kept of a slice, on the same way."""
     again: float = 5.0e-8
     """One number of a slice shuffled and merged by Spark before that, where rows do not come in the order of time."""
     merge: float = 2.0e-9
     """One number of a slice or pane read and merged into a coarser one (level 2 of three)."""
-    pane: float = 1.0e-8
+    pane: float = 1.0e-9
     """A slice or pane looked at to find the coarser one that it belongs to, once for all its numbers."""
     kernel: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(dict(_KERNEL)))
     """One operation of each technique's kernel."""
-    answer: float = 3.0e-8
+    answer: float = 1.5e-8
     """An answer found and emitted, with its window and keys."""
-    value: float = 2.0e-8
+    value: float = 7.0e-9
     """One aggregate of an answer."""
-    read: float = 1.0e-7
+    read: float = 2.2e-7
     """A row read and its expressions evaluated, once."""
-    query: float = 2.0e-3
+    query: float = 2.8e-3
     """A query's own overhead, whatever it answers: its expressions, its file."""
-    step: float = 0.4
+    step: float = 0.25
     """Fixed cost of a step, whatever the plan."""
     cores: int = 2
     """How many tasks ran at a time when all this was measured."""
