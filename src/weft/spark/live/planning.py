@@ -21,7 +21,6 @@ from weft.query.sparksql import parse_file
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.emission import Emission
 from weft.spark.live.records import PlanRecord
-from weft.spark.live.refeed import scanned
 from weft.spark.live.retained import END, START
 from weft.spark.packing import Packing
 from weft.spark.rows import slices
@@ -183,7 +182,7 @@ def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) ->
     plan = Plan(stream.name, stream.event_time, queries, tuple(groupings), same_as, record.technique)
     if not groupings:
         return LivePlan(record, plan, bound, {}, Packing((), ()))
-    with slices(scanned(stream.empty), plan) as cut:
+    with slices(stream.empty, plan) as cut:
         packing = Packing.of(cut.frame)
         types = {item.name: to_arrow_type(item.dataType, timezone="UTC") for item in cut.frame.schema}
     # slices of a micro-batch are few, and are merged with the retained ones anyway: once in every map task will do

@@ -26,12 +26,9 @@ Plan = Any
 
 
 def scanned(rows: DataFrame) -> DataFrame:
-    """The same rows from a plan that does nothing but scan them, so that other rows can be put in their place.
-
-    All columns may be NULL in it: Arrow refuses a NULL struct if one of its fields is said to be never NULL.
-    """
+    """The same rows from a plan that does nothing but scan them, so that other rows can be put in their place."""
     spark = rows.sparkSession
-    made = spark._jsparkSession.internalCreateDataFrame(rdd_of(rows), rows._jdf.schema().asNullable(), False)
+    made = spark._jsparkSession.internalCreateDataFrame(rdd_of(rows), rows._jdf.schema(), False)
     return ClassicDataFrame(made, spark)
 
 
