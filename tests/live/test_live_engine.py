@@ -140,30 +140,3 @@ def test_a_window_that_would_need_too_much_state_is_refused_with_the_figure(spar
     with pytest.raises(QueriesError, match="2,592,000 slices"):
         live.sql("SELECT count(*) AS n FROM s GROUP BY window(ts, '30 days', '1 second')")
     live.await_termination()
-
-
-def test_a_column_that_is_never_null_may_have_no_value_in_a_slice(spark, tmp_path):
-    folders = Folders(tmp_path)
-    for number in range(2):
-        folders.write(number)
-    files = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folders.source))
-    engine = Engine(spark).stream("s", files.selectExpr("ts", "k", "coalesce(v, 0L) AS w"), event_time="ts")
-    engine.sql(
-        "CREATE VIEW latest AS SELECT window.start, k, max_by(w, ts) FILTER (WHERE w > 45) AS w FROM s "
-        "GROUP BY window(ts, '1 second'), k; "
-        "CREATE VIEW last AS SELECT window.start, max_by(w, ts) AS w FROM s GROUP BY window(ts, '1 second')"
-    )
-    sink = ParquetSink(str(tmp_path / "answers"))
-    checkpoint = str(tmp_path / "checkpoint")
-    engine.start(checkpoint, lateness="2 seconds", sinks=[sink], available_now=True, drain=True).await_termination()
-    groups: dict[tuple[int, str], list[Row]] = {}
-    for row in folders.rows:
-        groups.setdefault((row[0] // SECOND * SECOND, row[1]), []).append(row)
-    wanted = [max((row[0], row[2]) for row in rows if row[2] > 45)[1:] for rows in groups.values() if _large(rows)]
-    found = [row[2:] for row in folders.answers("latest")]
-    assert len(found) == len(groups)
-    assert sorted(row for row in found if row != (None,)) == sorted(wanted)
-
-
-def _large(rows: list[Row]) -> bool:
-    return any(row[2] > 45 for row in rows)
