@@ -33,6 +33,7 @@ from weft.spark.session import local_session, name_of
 from weft.spark.sinks.sink import Sink
 from weft.spark.step import Outcome, StepResult, Totals, step
 from weft.spark.weaving import adapt_woven
+from weft.spark.workers import keep_workers
 
 
 class Engine:
@@ -182,6 +183,7 @@ class Engine:
                 sheets.append(sheet(plan.queries))
                 totals += result.totals
         totals = replace(totals, seconds=time.perf_counter() - started)
+        keep_workers(self.spark)
         staged = Staged(self.spark, folder, dict(self._queries), outcomes, same_as, sheets)
         return Answers(staged, totals, temporary=staging is None)
 

@@ -19,7 +19,7 @@ from weft.spark.packing import Packing
 HASH = "__weft_hash"
 """The column that holds the hash by which a slice was placed."""
 AT_ONCE = 2_000_000
-"""So many slices a worker has in memory; with a few dozen columns, half a gigabyte."""
+"""So many slices a worker has in memory; with a few dozen columns, half a gigabyte. Of what waited on disk, half."""
 FINENESS = 4
 """Parts on disk for each ``AT_ONCE`` slices; small ones are taken together again."""
 
@@ -34,7 +34,7 @@ class Parts:
     ...     for keys in ([1, 9, 1], [9, 5, 1]):
     ...         parts.add(pa.table({INTEGERS: [[key] for key in keys]}))
     ...     [sorted(table.column(HASH).to_pylist()) for table in parts.tables()]
-    [[1, 1, 1], [5, 9, 9]]
+    [[1, 1, 1], [5], [9, 9]]
     """
 
     def __init__(self, packing: Packing, at_once: int) -> None:
@@ -59,7 +59,8 @@ class Parts:
             self._put_aside(self._aside)
         elif self._rows > self._at_once:
             hashes = [np.asarray(self._packing.unpack(table).column(HASH)) for table in self._held]
-            self._aside = Aside(_quantiles(hashes, FINENESS * 2), self._at_once)
+            # what is read back is there twice for a moment
+            self._aside = Aside(_quantiles(hashes, FINENESS * 2), self._at_once // 2)
             self._put_aside(self._aside)
 
     def _put_aside(self, aside: Aside) -> None:

@@ -7,13 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
-from threading import Thread
 
 from pyspark.sql import SparkSession
 
 from weft.optimize.constants import spark_name
+from weft.spark.workers import MEMORY, start_workers
 
 OLDEST_JAVA = 17
 JAVA_OPTIONS = [
@@ -23,9 +22,6 @@ JAVA_OPTIONS = [
     "-XX:+UseParallelGC",
     *(["-XX:+UseTransparentHugePages"] if sys.platform == "linux" else []),
 ]
-LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MIMALLOC_ALLOW_LARGE_OS_PAGES": "1"}
-"""Python workers fill large arrays once: most of that time goes into first touching pages, unless these are large.
-Where a system does not know the settings, they change nothing."""
 PACKAGED_JAVA = Path(__file__).parent / "java"
 """The home of the packaged Java as Spark starts it."""
 
@@ -52,7 +48,7 @@ def local_session(
         "spark.driver.extraJavaOptions": " ".join(JAVA_OPTIONS),
         # a session that answers again and again keeps the code that Java has made fast, also beside other queries
         "spark.sql.codegen.cache.maxEntries": "1000",
-        **{f"spark.executorEnv.{name}": value for name, value in LARGE_PAGES.items()},
+        **{f"spark.executorEnv.{name}": value for name, value in MEMORY.items()},
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.driver.host": "127.0.0.1",
@@ -67,7 +63,7 @@ def local_session(
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    Thread(target=_start_workers, args=(spark,), name="weft-workers", daemon=True).start()
+    start_workers(spark)
     return spark
 
 
@@ -75,12 +71,6 @@ def name_of(spark: SparkSession) -> str:
     """What the calibrated constants of a Spark are kept under."""
     context = spark.sparkContext
     return spark_name(context.master or "local", context.defaultParallelism)
-
-
-def _start_workers(spark: SparkSession) -> None:
-    """Have Spark start its Python workers now: they load while queries are read and rows are sliced."""
-    with suppress(Exception):  # nothing is lost: the first step starts them
-        spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 
 def use_java() -> None:

@@ -1,0 +1,55 @@
+"""Python workers outlive a run for a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from weft.spark.workers import JOBS, Keeper, keep_workers
+
+
+def process_ids(spark: SparkSession) -> set[int]:
+    def own(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import os
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"process": [os.getpid()]})
+
+    return {row.process for row in spark.range(1).mapInArrow(own, "process bigint").collect()}
+
+
+def small_jobs(spark: SparkSession) -> int:
+    return len(spark.sparkContext.statusTracker().getJobIdsForGroup(JOBS))
+
+
+def test_workers_have_something_to_do_until_the_time_is_up(spark: SparkSession) -> None:
+    before = small_jobs(spark)
+    keeper = Keeper(spark, every=0.05, long=0.6)
+    keeper.start()
+    assert keeper.ended.wait(60)
+    after = small_jobs(spark)
+    assert after > before
+    time.sleep(0.2)
+    assert small_jobs(spark) == after
+
+
+def test_a_keeper_ends_with_its_session(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("stopped")
+
+    keeper = Keeper(spark, every=0.01, long=60)
+    monkeypatch.setattr(type(spark), "range", refuse)
+    keeper.start()
+    assert keeper.ended.wait(10)
+
+
+@pytest.mark.long
+def test_the_same_workers_after_more_than_a_minute(spark: SparkSession) -> None:
+    before = process_ids(spark)
+    keep_workers(spark, every=20, long=200)
+    time.sleep(100)
+    assert process_ids(spark) <= before
