@@ -102,7 +102,9 @@ def against_batch(
     spark: Any, session: Any, workload: Workload, splits: int, folder: Path, settings: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
     """Stream a workload in several random ways; each time the rows are those of Spark's batch run. Gives the counts."""
-    expected = compare.spark_rows(session, workload.stream, workload.queries)
+    known = compare.spark_rows(session, workload.stream, workload.queries)
+    kept = [(query, theirs) for query, theirs in zip(workload.queries, known, strict=True) if fits_a_file(theirs)]
+    workload, expected = replace(workload, queries=tuple(query for query, _ in kept)), [theirs for _, theirs in kept]
     planned = Planned.of(spark, settings or {})
     rows = 0
     for split in range(splits):
@@ -115,6 +117,12 @@ def against_batch(
             )
             rows += outcome.rows
     return splits, rows
+
+
+def fits_a_file(rows: Rows) -> bool:
+    """Whether no two columns have the same name; others are refused by a live job."""
+    names = [name.lower() for name in rows.schema.names]
+    return len(set(names)) == len(names)
 
 
 def streamed(planned: Planned, workload: Workload, rnd: random.Random, folder: Path) -> list[Rows]:

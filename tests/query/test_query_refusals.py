@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.errors import QueriesError, QueryError
+from weft.errors import QueriesError, QueryError, WeftError
 from weft.query.sparksql import parse_file
 
 COLUMNS = ["ts", "symbol", "price", "volume", "s"]
@@ -431,3 +431,12 @@ def test_all_bad_statements_are_reported_in_the_order_of_the_file() -> None:
         ("last", "rand gives another value at each run"),
     ]
     assert str(raised.value).count("line ") == 3
+
+
+def test_a_compiled_sqlglot_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> None:
+        raise TypeError("interpreted classes cannot inherit from compiled")
+
+    monkeypatch.setattr("weft.query.sparksql.SelectParser", refuse)
+    with pytest.raises(WeftError, match="uninstall the package sqlglotc"):
+        parse_file(f"SELECT count(*) {GROUP}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 
-from weft.errors import QueriesError, QueryError
+from weft.errors import QueriesError, QueryError, WeftError
 from weft.query import refusals
 from weft.query.dialect import WeftSpark
 from weft.query.grouping import read_grouping
@@ -61,7 +61,7 @@ def parse_file(text: str, columns: Columns | None = None, taken: Collection[str]
     """
     errors: list[QueryError] = []
     queries: list[Query] = []
-    parser = SelectParser(dialect=WeftSpark())
+    parser = _parser()
     for name, statement in _name(_statements(text, errors), taken, errors):
         try:
             queries.append(_parse(parser, name, statement, columns))
@@ -71,6 +71,15 @@ def parse_file(text: str, columns: Columns | None = None, taken: Collection[str]
     if errors:
         raise QueriesError(sorted(errors, key=lambda error: error.at or 0))
     return queries
+
+
+def _parser() -> SelectParser:
+    try:
+        return SelectParser(dialect=WeftSpark())
+    except TypeError as error:  # from mypyc, at the first object of a class that was made from a compiled one
+        raise WeftError(
+            "sqlglot is here in its compiled form, which no grammar can be made from; uninstall the package sqlglotc"
+        ) from error
 
 
 def _statements(text: str, errors: list[QueryError]) -> list[Statement]:
