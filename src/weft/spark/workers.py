@@ -38,7 +38,7 @@ class Keeper(Thread):
 
     def __init__(self, spark: SparkSession, every: float = EVERY, long: float = LONG) -> None:
         super().__init__(name="weft-keeper", daemon=True)
-        self.spark, self.every, self.long = spark, every, long
+        self.spark, self.every = spark, every
         self.until = time.monotonic() + long
         self.ended = Event()
 
@@ -50,17 +50,18 @@ class Keeper(Thread):
         self.ended.set()
 
 
-_keepers: dict[SparkSession, Keeper] = {}
+_keepers: dict[str, Keeper] = {}
+"""By application: sessions of one context share its workers."""
 
 
 def keep_workers(spark: SparkSession, every: float = EVERY, long: float = LONG) -> None:
     """Keep the workers of a session on this machine for some minutes from now; on a cluster they cost others."""
     if not (spark.sparkContext.master or "").startswith("local["):
         return
-    keeper = _keepers.get(spark)
+    application = spark.sparkContext.applicationId
+    keeper = _keepers.get(application)
     if keeper is None or keeper.ended.is_set():
-        _keepers.clear()  # there is one context at a time
-        _keepers[spark] = keeper = Keeper(spark, every, long)
+        _keepers[application] = keeper = Keeper(spark, every, long)
         keeper.start()
     keeper.until = time.monotonic() + long
 
