@@ -48,6 +48,9 @@ def local_session(
         "spark.driver.extraJavaOptions": " ".join(JAVA_OPTIONS),
         # a session that answers again and again keeps the code that Java has made fast, also beside other queries
         "spark.sql.codegen.cache.maxEntries": "1000",
+        # a stream's files are cut by the settings of the session that opened it: several tasks a core, so that cores
+        # end together, and so that each has few enough slices for a small map (docs/decisions/0012)
+        "spark.sql.files.minPartitionNum": str(8 * cores),
         **{f"spark.executorEnv.{name}": value for name, value in MEMORY.items()},
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * cores),

@@ -115,8 +115,7 @@ class LiveEngine:
     def _tune(self, spark: SparkSession) -> None:
         """Settings that suit the shared pass, in the session that Spark gives the stream."""
         if not self._tuned:
-            cores = spark.sparkContext.defaultParallelism
-            tasks = {"spark.sql.shuffle.partitions": str(cores), "spark.sql.files.minPartitionNum": str(4 * cores)}
+            tasks = {"spark.sql.shuffle.partitions": str(spark.sparkContext.defaultParallelism)}
             for key, value in {**STEP_SETTINGS, **FEW_SLICES, **tasks}.items():
                 spark.conf.set(key, value)
             self._tuned = True

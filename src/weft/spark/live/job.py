@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from uuid import uuid4
 
@@ -28,7 +29,7 @@ from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
 from weft.spark.live.records import BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.spark.live.registry import Registry
-from weft.spark.live.state import Segment, State, by_grouping, conformed, open_rows, reach
+from weft.spark.live.state import Segment, State, Tables, by_grouping, conformed, open_rows, reach
 from weft.spark.live.turn import Finals
 from weft.spark.live_sources.source import BAD, LiveSource
 from weft.spark.rows import slices
@@ -231,9 +232,11 @@ class Job:
         attempt = f"{start.batch:010}-{self.lease.epoch}-{uuid4().hex[:12]}"
         folder = Folder(f"{self.history.checkpoint.folder.root}/{ANSWERS}/{attempt}")
         assert self._lists is not None
-        written = write_answers(live, self._lists, finals.answers(emission), folder)
-        self.clock.note("answers")
-        state = State() if start.drain else self._save(self.state.after(live, fresh, watermark), attempt)
+        with ThreadPoolExecutor(1, "weft-state") as pool:
+            saving = pool.submit(self._next_state, start, fresh, watermark, attempt)
+            written = write_answers(live, self._lists, finals.answers(emission), folder)
+            self.clock.note("answers")
+            state = saving.result()
         self.clock.note("state")
         counts = Counts(
             rows=collected.rows,
@@ -261,8 +264,12 @@ class Job:
         )
         return Done(manifest, state, finals)
 
-    def _save(self, state: State, attempt: str) -> State:
-        """Write the segments that are new."""
+    def _next_state(self, start: BatchStart, fresh: Tables, watermark: int | None, attempt: str) -> State:
+        """The state after a batch, its new segments written: beside the answers, which do not need it."""
+        assert self.live is not None
+        if start.drain:
+            return State()
+        state = self.state.after(self.live, fresh, watermark)
         for number, segment in enumerate(state.segments):
             if segment.file is None:
                 file = f"{attempt}-{number}.arrows"

@@ -35,25 +35,25 @@ class GroupingFinals:
         by_keys: dict[frozenset[Expression], list[BoundQuery]] = {}
         for query in grouping.queries:
             by_keys.setdefault(frozenset(query.query.keys), []).append(query)
-        self._parts = [
+        self.parts = [
             KeyedFinals(grouping, sorted(keys, key=lambda key: key.canonical), queries, technique)
             for keys, queries in by_keys.items()
         ]
 
     def absorb(self, table: pa.Table) -> None:
         """Take new slices in."""
-        for part in self._parts:
+        for part in self.parts:
             part.absorb(table)
 
     def answers(self, emission: Emission) -> Iterator[Answer]:
         """The answers that are due."""
-        for part in self._parts:
+        for part in self.parts:
             yield from part.answers(emission)
 
     @property
     def keys(self) -> int:
         """How many keys have a number."""
-        return sum(part.keys for part in self._parts)
+        return sum(part.keys for part in self.parts)
 
 
 @dataclass

@@ -6,19 +6,25 @@ at infinity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import pyarrow as pa
 
 from weft.spark.emission import Emission
 from weft.spark.finals import Answer
-from weft.spark.live.kept_finals import GroupingFinals
+from weft.spark.live.kept_finals import GroupingFinals, KeyedFinals
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.retained import START
 from weft.spark.live.state import State, Tables
 
 SWOLLEN = 4
 FEW_KEYS = 10_000
+MANY_SLICES = 100_000
+"""From so many new slices on, sets of keys are worked on side by side: sorts and kernels do not hold Python up."""
+THREADS = 2
+Found = TypeVar("Found")
 
 
 class Finals:
@@ -27,18 +33,31 @@ class Finals:
     def __init__(self, live: LivePlan, state: State, watermark: int | None) -> None:
         self.live = live
         self._parts = {id: GroupingFinals(one, live.plan.technique) for id, one in live.groupings.items()}
+        self._new = 0
+        """Slices that were taken in since the last answers."""
         self.absorb(state.tables(live, watermark))
         self._at_first = self.keys
 
     def absorb(self, tables: Tables) -> None:
         """Take slices in."""
         for id, table in tables.items():
+            self._new += len(table)
             self._parts[id].absorb(_named(table, self.live.groupings[id].slice_column))
 
     def answers(self, emission: Emission) -> Iterator[Answer]:
         """The answers that are due."""
-        for part in self._parts.values():
-            yield from part.answers(emission)
+        for answers in self._of_each(lambda part: part.answers(emission)):
+            yield from answers
+        self._new = 0
+
+    def _of_each(self, work: Callable[[KeyedFinals], Iterator[Found]]) -> Iterator[Iterable[Found]]:
+        """The same work on all sets of keys, in their order; side by side where there is much of it."""
+        parts = [part for grouping in self._parts.values() for part in grouping.parts]
+        if self._new < MANY_SLICES or len(parts) == 1:
+            yield from map(work, parts)
+        else:
+            with ThreadPoolExecutor(THREADS, "weft-finals") as pool:
+                yield from pool.map(lambda part: list(work(part)), parts)
 
     @property
     def keys(self) -> int:
