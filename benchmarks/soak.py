@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/soak.py --minutes 60
 
-500 queries over some 10,000 keys at a time, of which one in twenty is replaced every half minute of the stream. Prints
+500 queries over some 10,000 keys at a time, of which one in five is replaced every half minute of the stream. Prints
 a line a minute and, at the end, the slope of each figure an hour after a tenth of the time has passed, next to its
 mean: flat is a slope that is small beside it.
 """
@@ -30,7 +30,7 @@ from weft.spark.sinks.parquet import HIDDEN, ParquetSink
 KEYS = 10_000
 ROWS_A_SECOND = 2_000
 CHURN_ROWS = 60_000
-REPLACED = 500
+REPLACED = 2_000
 FIGURES = (
     *("driver MB", "java MB", "state MB", "batch ms", "checkpoint files", "checkpoint MB"),
     *("waiting files", "waiting MB", "% of a core"),
@@ -50,15 +50,18 @@ def rows_text() -> list[str]:
 
 
 def queries(count: int = 500) -> str:
-    """So many queries: a tenth by key and seldom, the others by place or by nothing and often."""
+    """So many queries: a tenth by key and seldom, the others by place or by nothing and often.
+
+    No window is longer than five minutes, so that state is full when a tenth of an hour has passed.
+    """
     found = []
     aggregates = ("count(*) AS c", "sum(n) AS s", "avg(x) AS m", "max(x) AS hi", "min(n) AS lo", "stddev(x) AS d")
     for number in range(count):
-        by, slides = (("k", (300, 450, 600)), ("place", (10, 20, 30, 60)), ("", (5, 10, 15)))[
+        by, slides = (("k", (50, 75, 100)), ("place", (10, 20, 30)), ("", (5, 10, 15)))[
             0 if number % 10 == 0 else 1 if number % 10 < 7 else 2
         ]
         slide = slides[number % len(slides)]
-        length = slide * (1 + number % 12)
+        length = slide * (1 + number % (3 if by == "k" else 10))
         where = f"WHERE n > {number % 4 * 10} " if number % 3 == 0 else ""
         keys = f"{by}, " if by else ""
         found.append(
