@@ -28,8 +28,8 @@ from weft.spark.session import local_session
 from weft.spark.sinks.parquet import HIDDEN, ParquetSink
 
 KEYS = 10_000
-ROWS_A_SECOND = 2_000
-CHURN_ROWS = 60_000
+ROWS_A_SECOND = 10_000
+CHURN_SECONDS = 30
 REPLACED = 2_000
 FIGURES = (
     *("driver MB", "java MB", "state MB", "batch ms", "checkpoint files", "checkpoint MB"),
@@ -38,11 +38,12 @@ FIGURES = (
 console = Console(width=200, highlight=False)
 
 
-def rows_text() -> list[str]:
+def rows_text(a_second: int) -> list[str]:
     """The columns of the stream, made from Spark's rate source."""
+    churn_rows = CHURN_SECONDS * a_second
     return [
         "timestamp AS ts",
-        f"concat('k', (value * 7919) % {KEYS} + (value DIV {CHURN_ROWS}) * {REPLACED}) AS k",
+        f"concat('k', (value * 7919) % {KEYS} + (value DIV {churn_rows}) * {REPLACED}) AS k",
         "concat('p', value % 100) AS place",
         "CAST((value * 31) % 1000 AS DOUBLE) AS x",
         "CAST(value % 97 AS INT) AS n",
@@ -119,7 +120,7 @@ def main() -> None:
     spark = local_session("weft soak", memory="2g")
     rate = spark.readStream.format("rate").option("rowsPerSecond", options.rows).option("numPartitions", 2).load()
     engine = Engine(spark)
-    engine.stream("events", rate.selectExpr(*rows_text()), event_time="ts")
+    engine.stream("events", rate.selectExpr(*rows_text(options.rows)), event_time="ts")
     engine.sql(queries(options.queries))
     sink = ParquetSink(str(folder / "out"))
     live = engine.start(str(folder / "checkpoint"), lateness="5 seconds", sinks=[sink], trigger=options.trigger)
