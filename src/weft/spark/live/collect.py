@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from weft.plan.model import Predicate
 from weft.query.model import Window
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.refeed import WATCH, Refed, depth_of, observed, scanned
+from weft.spark.live.refeed import Refed, brought, observed_by, scanned
 from weft.spark.live.retained import open_since
 from weft.spark.rows import event_micros, predicate_text, slices
 from weft.spark.unmerged import first_shuffle
@@ -83,13 +83,10 @@ class Collector:
             return None, read.get
         with slices(watched, self._live.plan) as cut:
             packed = self._live.packing.pack(cut.frame)
-            found = packed.toArrow()
-            if cut.planned is None:
-                return found, read.get
-            map_side = first_shuffle(cut.planned).child()
-            self._refed = Refed.of(map_side, packed)
-            depth = depth_of(WATCH, map_side)
-            return found, read.get if depth is None else observed(map_side, depth)
+            found = brought(packed)
+            if cut.planned is not None:
+                self._refed = Refed.of(first_shuffle(cut.planned).child(), packed)
+            return found, observed_by(packed if cut.planned is None else cut.planned, READ)
 
     def _late(self, rows: DataFrame, smallest: int | None, watermark: int | None) -> int:
         """How many rows no open window wants: they are looked for only where one is later than allowed."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_type
 
 from weft.errors import QueriesError, QueryError
 from weft.plan.build import build, join
@@ -21,6 +20,7 @@ from weft.query.sparksql import parse_file
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.emission import Emission
 from weft.spark.live.records import PlanRecord
+from weft.spark.live.refeed import arrow_type
 from weft.spark.live.retained import END, START
 from weft.spark.packing import Packing
 from weft.spark.rows import slices
@@ -184,7 +184,7 @@ def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) ->
         return LivePlan(record, plan, bound, {}, Packing((), ()))
     with slices(stream.empty, plan) as cut:
         packing = Packing.of(cut.frame)
-        types = {item.name: to_arrow_type(item.dataType, timezone="UTC") for item in cut.frame.schema}
+        types = {item.name: arrow_type(item.dataType) for item in cut.frame.schema}
     # slices of a micro-batch are few, and are merged with the retained ones anyway: once in every map task will do
     live = LivePlan(record, replace(plan, ordered=True), bound, {}, packing)
     schemas = {}

@@ -16,7 +16,8 @@ import pyarrow as pa
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType
 from pyspark.util import _load_from_socket
 
 SCAN = "RDDScanExec"
@@ -82,17 +83,50 @@ class Collecting:
     def of(cls, frame: DataFrame) -> Collecting | None:
         """The frame, if its plan can be run again."""
         again = Again.of(frame._jdf.queryExecution().executedPlan())
-        return None if again is None else cls(frame, again, to_arrow_schema(frame.schema, timezone="UTC"))
+        return None if again is None else cls(frame, again, arrow_schema(frame))
 
     def collect(self, rdd: Any) -> pa.Table:
         """What comes out for other rows."""
-        batches = self.frame._jdf.toArrowBatchRdd(self.again.over(rdd))
-        jvm = self.frame.sparkSession.sparkContext._jvm
-        assert jvm is not None
-        served = jvm.PythonRDD.collectAndServe(batches)
-        with _load_from_socket(served, NoOpSerializer()) as stream:
-            found = [pa.ipc.read_record_batch(pa.py_buffer(data), self.schema) for data in stream]
-        return pa.Table.from_batches(found, self.schema)
+        return _brought(self.frame, self.again.over(rdd), self.schema)
+
+
+def brought(frame: DataFrame) -> pa.Table:
+    """What comes out of a frame; Spark's own way here refuses a NULL struct of fields that are never NULL."""
+    return _brought(frame, frame._jdf.queryExecution().executedPlan(), arrow_schema(frame))
+
+
+def _brought(frame: DataFrame, plan: Plan, schema: pa.Schema) -> pa.Table:
+    jvm = frame.sparkSession.sparkContext._jvm
+    assert jvm is not None
+    served = jvm.PythonRDD.collectAndServe(frame._jdf.toArrowBatchRdd(plan))
+    with _load_from_socket(served, NoOpSerializer()) as stream:
+        found = [pa.ipc.read_record_batch(pa.py_buffer(data), schema) for data in stream]
+    return pa.Table.from_batches(found, schema)
+
+
+def arrow_schema(frame: DataFrame) -> pa.Schema:
+    """The columns of a frame in Arrow's types."""
+    return pa.schema([pa.field(item.name, arrow_type(item.dataType)) for item in frame.schema])
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """Spark's type in Arrow, but that a struct's fields may be NULL: they are where the struct itself is."""
+    return loosened(to_arrow_type(kind, timezone="UTC"))
+
+
+def loosened(kind: pa.DataType) -> pa.DataType:
+    """The type with fields of structs that may be NULL.
+
+    Examples
+    --------
+    >>> loosened(pa.list_(pa.struct([pa.field("o", pa.int64(), nullable=False)])))
+    ListType(list<item: struct<o: int64>>)
+    """
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(item.name, loosened(item.type)) for item in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(loosened(kind.value_type)))
+    return kind
 
 
 @dataclass(frozen=True)
@@ -132,7 +166,15 @@ def observed(plan: Plan, depth: int) -> dict[str, Any]:
     """What was counted by the node so far below the top of a plan that ran."""
     for _ in range(depth):
         plan = plan.children().head()
-    row = plan.collectedMetrics()
+    return _values(plan.collectedMetrics())
+
+
+def observed_by(frame: DataFrame, name: str) -> dict[str, Any]:
+    """What was observed under a name while a frame was :func:`brought`; Spark itself tells of its own actions only."""
+    return _values(frame._jdf.queryExecution().observedMetrics().apply(name))
+
+
+def _values(row: Any) -> dict[str, Any]:
     return {column: row.get(at) for at, column in enumerate(row.schema().fieldNames())}
 
 
