@@ -21,7 +21,10 @@ def stream_command(
     config: Config = None,
     source: Annotated[
         str | None,
-        typer.Option(metavar="NAME=SPEC", help="A stream: its name, and a folder of files or kafka:TOPIC@HOST:PORT."),
+        typer.Option(
+            metavar="NAME=SPEC",
+            help="A stream: its name, and a folder of files, kafka:TOPIC@HOST:PORT, rate:ROWS or socket:HOST:PORT.",
+        ),
     ] = None,
     event_time: Annotated[str | None, typer.Option(metavar="COL", help="The column that holds the event time.")] = None,
     lateness: Annotated[
@@ -45,7 +48,15 @@ def stream_command(
     out: Annotated[str | None, typer.Option(metavar="DIR", help="The folder for the answers.")] = None,
     sink: Annotated[
         list[str] | None,
-        typer.Option(metavar="SPEC", help="kafka:TOPIC@HOST:PORT, postgresql://USER@HOST/DB, parquet:DIR, console."),
+        typer.Option(
+            metavar="SPEC",
+            help="kafka:TOPIC@HOST:PORT, postgresql://USER@HOST/DB, parquet:DIR, delta:DIR, console; "
+            "'hourly,max*=SPEC' for the queries of these names only.",
+        ),
+    ] = None,
+    give_up: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SINK", help="Do without what this sink, now gone, has yet to take; by its name."),
     ] = None,
     trigger: Annotated[str | None, typer.Option(metavar="DURATION", help="A batch begins so often.")] = None,
     available_now: Annotated[
@@ -105,7 +116,7 @@ def stream_command(
 
     settings = stream_config(settings_of(config).filled(), said)
     with kept_from(settings.secrets()):
-        run_stream(settings)
+        run_stream(settings, give_up or ())
 
 
 def _source(source: str | None) -> Given:

@@ -26,6 +26,8 @@ from weft.errors import QueriesError
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Stream
+from weft.spark.live import outbox
+from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.planning import bind_all
 from weft.spark.live_sources.dead_letters import BAD
@@ -39,9 +41,17 @@ LOOK = 0.25
 """Seconds between two looks at how the stream is."""
 
 
-def run_stream(config: StreamConfig) -> None:
-    """Run the job until it ends or is told to stop."""
+def run_stream(config: StreamConfig, give_up: Sequence[str] = ()) -> None:
+    """Run the job until it ends or is told to stop.
+
+    Parameters
+    ----------
+    give_up
+        Sinks that are gone: the job goes on without what they have yet to take.
+    """
     configure(config.log_level, config.log_format, config.secrets())
+    for sink in give_up:
+        outbox.give_up(Checkpoint(config.checkpoint), sink)
     text = read_queries(Path(config.queries)) if config.queries else None
     queries = None if text is None else parse_file(text)
     with create_catalog(config.checkpoint, config.catalog_url) as catalog, shown(Console(stderr=True)) as report:

@@ -73,8 +73,8 @@ class Job:
         self.registry = Registry(stream, catalog)
         self.technique = technique
         self.listeners = listeners
-        self.lease = Lease.take(history.checkpoint)
         self.outbox = Outbox(history.checkpoint, sinks)
+        self.lease = Lease.take(history.checkpoint)
         self.live: LivePlan | None = None
         self.state = State()
         self.finals: Finals | None = None
@@ -99,7 +99,7 @@ class Job:
         if self.kept:
             self._load()
             self.history.sweep(self.kept)
-        self.outbox.open(self.last.batch)
+        self.outbox.open([manifest.batch for manifest in self.kept])
         self._refuse_failed()
         for manifest in self.kept:
             if manifest.batch >= self.outbox.behind:
