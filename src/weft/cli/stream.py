@@ -112,11 +112,12 @@ def stream_command(
         **_pairs(conf, "--conf", ("spark",)),
     }
     said = {at: value for at, value in given.items() if value[1] is not None}
-    from weft.cli.streaming import run_stream
+    from weft.cli.streaming import give_up_sinks, run_stream
 
     settings = stream_config(settings_of(config).filled(), said)
     with kept_from(settings.secrets()):
-        run_stream(settings, give_up or ())
+        give_up_sinks(settings, give_up or ())
+        run_stream(settings)
 
 
 def _source(source: str | None) -> Given:

@@ -41,17 +41,15 @@ LOOK = 0.25
 """Seconds between two looks at how the stream is."""
 
 
-def run_stream(config: StreamConfig, give_up: Sequence[str] = ()) -> None:
-    """Run the job until it ends or is told to stop.
+def give_up_sinks(config: StreamConfig, names: Sequence[str]) -> None:
+    """Have the job go on without what these sinks, which are gone, have yet to take."""
+    for name in names:
+        outbox.give_up(Checkpoint(config.checkpoint), name)
 
-    Parameters
-    ----------
-    give_up
-        Sinks that are gone: the job goes on without what they have yet to take.
-    """
+
+def run_stream(config: StreamConfig) -> None:
+    """Run the job until it ends or is told to stop."""
     configure(config.log_level, config.log_format, config.secrets())
-    for sink in give_up:
-        outbox.give_up(Checkpoint(config.checkpoint), sink)
     text = read_queries(Path(config.queries)) if config.queries else None
     queries = None if text is None else parse_file(text)
     with create_catalog(config.checkpoint, config.catalog_url) as catalog, shown(Console(stderr=True)) as report:

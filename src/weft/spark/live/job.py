@@ -193,7 +193,7 @@ class Job:
                     raise
             else:
                 if collected.bad and self.source.letters is not None:
-                    self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch)
+                    self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch, self.settings.run)
                 return self._finish(collected, start, failed)
             failed |= found
             self._follow(live_plan(self.stream, without(self.live.record, found), self.live.bound))

@@ -109,7 +109,7 @@ def check_names(sinks: Sequence[Sink]) -> None:
     twice = [name for name, count in Counter(sink.name for sink in sinks).items() if count > 1]
     if twice:
         raise UseError(
-            f"two sinks have the name {twice[0]}: leave one out, or give each a name of its own, in weft.yaml by `name:`"
+            f"two sinks have the name {twice[0]}: leave one out, or give each its own (`name:` in weft.yaml)"
         )
 
 
