@@ -29,6 +29,7 @@ from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
 from weft.spark.live.records import BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.spark.live.registry import Registry
+from weft.spark.live.shapes import Shapes
 from weft.spark.live.state import Segment, State, Tables, by_grouping, conformed, open_rows, reach
 from weft.spark.live.turn import Finals
 from weft.spark.live_sources.source import BAD, LiveSource
@@ -70,7 +71,7 @@ class Job:
         self.settings = settings
         self.stream = stream
         self.source = source
-        self.registry = Registry(stream, catalog)
+        self.registry = Registry(stream, catalog, Shapes(history.checkpoint))
         self.technique = technique
         self.listeners = listeners
         self.outbox = Outbox(history.checkpoint, sinks)
