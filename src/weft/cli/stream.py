@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from weft.cli.checkpoint import CatalogUrl, Config, settings_of
+from weft.cli.failures import told_in_short
 from weft.config import stream_config
 from weft.config.secrets import kept_from
 from weft.config.settings import Place
@@ -115,7 +116,7 @@ def stream_command(
     from weft.cli.streaming import give_up_sinks, run_stream
 
     settings = stream_config(settings_of(config).filled(), said)
-    with kept_from(settings.secrets()):
+    with kept_from(settings.secrets()), told_in_short():
         give_up_sinks(settings, give_up or ())
         run_stream(settings)
 
