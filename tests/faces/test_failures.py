@@ -34,7 +34,8 @@ def test_a_failure_of_spark_is_told_in_a_few_lines_and_in_full_if_asked_for(
     short = weft("stream", *NEEDED)
     assert short.code == 1
     assert short.err.splitlines() == [
-        "weft: Spark failed: [FAILED_READ_FILE.NO_HINT] Error while reading file x.parquet.",
+        "weft: Spark failed in the stream trades from incoming: "
+        "[FAILED_READ_FILE.NO_HINT] Error while reading file x.parquet.",
         "  x.parquet is not a Parquet file",
         "  weft --debug shows the whole trace",
     ]

@@ -10,8 +10,8 @@ from weft.errors import WeftError
 
 
 @contextmanager
-def told_in_short() -> Iterator[None]:
-    """Have a failure of Spark leave the block as an error of ours, with the trace behind it."""
+def told_in_short(where: str = "") -> Iterator[None]:
+    """Have a failure of Spark leave the block as an error of ours that says where, with the trace behind it."""
     try:
         yield
     except WeftError:
@@ -20,7 +20,7 @@ def told_in_short() -> Iterator[None]:
         message = _spark_failure(error)
         if message is None:
             raise
-        raise WeftError(f"Spark failed: {message}\n  weft --debug shows the whole trace") from error
+        raise WeftError(f"Spark failed{where}: {message}\n  weft --debug shows the whole trace") from error
 
 
 def _spark_failure(error: Exception) -> str | None:

@@ -116,7 +116,8 @@ def stream_command(
     from weft.cli.streaming import give_up_sinks, run_stream
 
     settings = stream_config(settings_of(config).filled(), said)
-    with kept_from(settings.secrets()), told_in_short():
+    where = f" in the stream {settings.source.name} from {settings.source.spec}"
+    with kept_from(settings.secrets()), told_in_short(where):
         give_up_sinks(settings, give_up or ())
         run_stream(settings)
 
