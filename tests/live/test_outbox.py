@@ -6,8 +6,11 @@ import logging
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from live.batches import committed
+from live.driven import SECOND, Collecting, Driven
+from live.live_cases import BEGIN
 from weft import WeftError
 from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.outbox import Outbox, give_up
@@ -46,6 +49,33 @@ def test_a_sink_under_another_name_does_not_lose_the_batch_that_was_not_taken(tm
     assert outbox.behind == 1
     outbox.deliver(committed(tmp_path, 1))
     assert corrected.table("a").num_rows == 6
+
+
+class MovedSink(Collecting):
+    """A place that cannot be reached any more."""
+
+    def deliver(self, batch: CommittedBatch) -> None:
+        raise WeftError("away")
+
+
+def test_a_job_whose_sink_has_moved_delivers_the_batch_under_the_old_name_only(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [[(BEGIN + (number * 10 + s) * SECOND, "a", s, 0.5) for s in range(10)] for number in range(3)]
+    driven = Driven(spark, tmp_path, 0)
+    driven.add({"q": "SELECT window.start AS s, sum(v) AS n FROM s GROUP BY window(ts, '10 seconds')"})
+    for batch in rows[:2]:
+        driven.feed(batch)
+    with pytest.raises(WeftError, match="away"):
+        Driven(spark, tmp_path, 0, MovedSink()).feed(rows[2])
+    corrected = Collecting()
+    corrected.name = "elsewhere"
+    with pytest.raises(WeftError, match="sink collecting has taken batches up to 1 only, batch 2 is committed"):
+        Driven(spark, tmp_path, 0, corrected)
+    corrected.name = "collecting"
+    Driven(spark, tmp_path, 0, corrected)
+    assert [len(corrected.batches[number]["q"]) for number in corrected.batches] == [1]
+    assert list(corrected.batches) == [2]
 
 
 def test_a_sink_that_is_given_up_is_not_waited_for(tmp_path: Path) -> None:
