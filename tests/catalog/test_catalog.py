@@ -39,6 +39,13 @@ def test_a_refused_query_keeps_the_reason(catalog: Catalog) -> None:
     assert again.id != entry.id
 
 
+def test_a_refused_query_can_be_dropped_and_is_gone_from_the_list(catalog: Catalog) -> None:
+    catalog.add(HOURLY)
+    catalog.refuse("hourly", "too large")
+    assert [entry.state for entry in catalog.drop("hourly")] == ["dropped"]
+    assert states(catalog) == {"hourly": "dropped"}
+
+
 def test_an_active_query_can_still_be_refused_by_the_job(catalog: Catalog) -> None:
     catalog.add(HOURLY)
     catalog.accept("hourly", 1)

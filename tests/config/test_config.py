@@ -205,6 +205,24 @@ def test_sinks_are_routed_to_some_queries(tmp_path: Path) -> None:
     assert [sink.queries for sink in config_of(tmp_path, text).sinks] == [("hourly",), ("a", "b"), None]
 
 
+def test_a_sink_may_be_a_word_with_options(tmp_path: Path) -> None:
+    text = SMALL + (
+        "sinks:\n"
+        "  - {to: 'kafka:t@h:1', partitions: 3, settings: {linger.ms: 9}, queries: [a]}\n"
+        "  - {to: 'parquet:more', every: 2 seconds, small: 5}\n"
+        "  - {to: 'postgresql://u@h/d', table: 'x_{query}', schema: y, name: db}\n"
+        "  - {to: console, rows: 5}\n"
+    )
+    assert config_of(tmp_path, text).sink_specs()[1:] == [
+        {"to": "kafka:t@h:1", "partitions": 3, "settings": {"linger.ms": "9"}, "queries": ("a",)},
+        {"to": f"parquet:{tmp_path}/more", "every": 2.0, "small": 5},
+        {"to": "postgresql://u@h/d", "table": "x_{query}", "schema": "y", "name": "db"},
+        {"to": "console", "rows": 5},
+    ]
+    wrong = mistake(tmp_path, SMALL + "sinks:\n  - to: console\n    row: 5")
+    assert wrong == "weft.yaml, line 9: there is no setting sinks.0.row; did you mean rows?"
+
+
 def test_every_kind_of_sink_becomes_what_sinks_are_made_from(tmp_path: Path) -> None:
     text = SMALL.replace("out: answers", "") + (
         "sinks:\n"

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from weft.config import StreamConfig
+from weft.spark.live.checkpoint import Checkpoint
+from weft.spark.live.outbox import Delivered, put, records
 
 Weft = Callable[..., Any]
 
@@ -127,3 +129,12 @@ def test_a_job_that_fails_does_not_show_its_secrets(weft: Weft, monkeypatch: pyt
     monkeypatch.setattr("weft.cli.streaming.run_stream", fail)
     done = weft("stream", *NEEDED, "--catalog", "postgresql://ada:hidden@db/weft")
     assert (done.code, done.err) == (1, "weft: cannot connect to postgresql://ada:***@db/weft\n")
+
+
+def test_a_sink_that_is_gone_is_given_up_by_its_name(weft: Weft, told: list[StreamConfig], tmp_path: Path) -> None:
+    put(Checkpoint(str(tmp_path / "state")), Delivered("kafka:t@old:1", 3))
+    wrong = weft("stream", *NEEDED, "--give-up", "kafka:t@odl:1")
+    assert (wrong.code, told) == (2, [])
+    assert "it knows kafka:t@old:1" in wrong.err
+    assert weft("stream", *NEEDED, "--give-up", "kafka:t@old:1").code == 0
+    assert [one.left for one in records(Checkpoint(str(tmp_path / "state")))] == [True]

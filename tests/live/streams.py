@@ -20,11 +20,11 @@ class Read:
     batches: int = 0
 
 
-def keep_bad(source: LiveSource, frame: DataFrame, number: int) -> int:
+def keep_bad(source: LiveSource, frame: DataFrame, number: int, run: str = "test") -> int:
     """Put the bad records of a batch away; how many they are."""
     bad = source.bad(frame).count()
     if bad and source.letters is not None:
-        source.letters.keep(source.bad(frame), number)
+        source.letters.keep(source.bad(frame), number, run)
     return bad
 
 
@@ -34,7 +34,7 @@ def read_all(source: LiveSource, checkpoint: Path, crash_before_commit_of: int =
 
     def take(frame: DataFrame, number: int) -> None:
         rows = [row.asDict(recursive=True) for row in source.good(frame).collect()]
-        bad = keep_bad(source, frame, number)
+        bad = keep_bad(source, frame, number, checkpoint.name)
         if number == crash_before_commit_of:
             raise RuntimeError("killed")
         read.rows += rows

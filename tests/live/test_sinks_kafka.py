@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from live.batches import committed, expected
 from services.kafka import Broker
+from services.processes import finished
 from weft import WeftError
 from weft.spark.sinks import json_values, kafka
 from weft.spark.sinks.kafka import KafkaSink
-from weft.spark.sinks.kafka_reader import Answer, KafkaReader
+from weft.spark.sinks.kafka_reader import Answer, KafkaReader, PartitionReader
 from weft.spark.sinks.sink import CommittedBatch
+from weft.spark.sinks.specs import sink_of
 
 
 def read(broker: Broker, topic: str) -> list[Answer]:
@@ -102,6 +105,48 @@ def test_batches_of_another_checkpoint_in_the_same_topic_are_read_too(kafka: Bro
     assert len(read(kafka, "two-runs")) == 2 * 2 * 6
 
 
+def test_two_sinks_in_one_topic_are_told_apart(kafka: Broker, tmp_path: Path) -> None:
+    sinks = [sink_of(f"{query}=kafka:shared@{kafka.address}") for query in ("a", "b")]
+    for sink in sinks:
+        sink.open()
+    for number in range(3):
+        for sink in sinks:
+            sink.deliver(committed(tmp_path, number))
+    found = read(kafka, "shared")
+    for query in ("a", "b"):
+        assert values(found, query) == wanted(query, range(3))
+
+
+def test_the_reader_goes_to_the_end_again_and_does_not_wait_for_more(kafka: Broker, tmp_path: Path) -> None:
+    sink = KafkaSink("twice", kafka.address, partitions=2)
+    sink.open()
+    sink.deliver(committed(tmp_path, 0))
+    with KafkaReader("twice", kafka.address) as reader:
+        assert len(list(reader.to_end())) == 12
+        assert list(reader.to_end()) == []
+        sink.deliver(committed(tmp_path, 1))
+        assert {answer.batch for answer in reader.to_end()} == {1}
+
+
+def test_a_batch_that_lacks_records_is_not_taken_for_a_whole_one() -> None:
+    row = {"query": "q", "batch": "1", "run": "r", "sink": "s", "window": "/", "id": "1/0/0"}
+    marker = {"marker": "commit", "batch": "1", "run": "r", "sink": "s"}
+    compacted = PartitionReader()
+    compacted.take(row, "{}", "{}")
+    with pytest.raises(WeftError, match=r"batch 1 of sink s has 1 of its 2 records left: .* compacted"):
+        compacted.take(marker, "", '{"records": 2}')
+    old = PartitionReader(beheaded=True)
+    old.take(row, "{}", "{}")
+    assert old.take(marker, "", '{"records": 2}') == []
+
+
+def test_the_reader_s_command_says_how_it_is_used() -> None:
+    command = [sys.executable, "-m", "weft.spark.sinks.kafka_reader"]
+    done = finished(command, Path.cwd(), 60)
+    assert done.returncode == 2
+    assert "usage: python -m weft.spark.sinks.kafka_reader [-h] TOPIC HOST:PORT" in done.stderr
+
+
 def test_a_record_tells_its_query_batch_window_and_id(kafka: Broker, tmp_path: Path) -> None:
     sink = KafkaSink("headers", kafka.address)
     sink.open()
@@ -115,6 +160,7 @@ def test_a_record_tells_its_query_batch_window_and_id(kafka: Broker, tmp_path: P
         "query": "a",
         "batch": "7",
         "run": "test",
+        "sink": f"kafka:headers@{kafka.address}",
         "window": "2026-01-01T00:07:00.000000Z/2026-01-01T00:08:00.000000Z",
         "id": "7/0/0",
     }

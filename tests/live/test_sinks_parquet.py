@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from live.batches import answers, committed, expected, in_order, written
+from live.batches import SCHEMA, answers, committed, expected, in_order, written
 from weft import WeftError
 from weft.spark.files import Folder
 from weft.spark.sinks.parquet import ParquetSink
@@ -80,6 +80,25 @@ def test_a_batch_that_is_delivered_again_changes_nothing(tmp_path: Path) -> None
             sink.deliver(committed(tmp_path / "answers", number))
         sink.close()
     assert in_order(seen(tmp_path / "out", "a")) == in_order(expected("a", range(2)))
+
+
+def test_the_empty_file_of_a_query_without_answers_is_never_seen_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: object, **named: object) -> None:
+        with pq.ParquetWriter(arguments[1], SCHEMA) as writer:
+            writer.write_table(SCHEMA.empty_table())
+            monkeypatch.undo()
+            raise RuntimeError("killed")
+
+    monkeypatch.setattr(pq, "write_table", killed)
+    shelf = Shelf(Folder(str(tmp_path / "shown")), Folder(str(tmp_path / "hidden")))
+    with pytest.raises(RuntimeError, match="killed"):
+        shelf.say_schema(SCHEMA)
+    assert not list((tmp_path / "shown").iterdir())
+    shelf.say_schema(SCHEMA)
+    assert [file.name for file in (tmp_path / "shown").iterdir()] == ["part-empty.parquet"]
+    assert pq.read_schema(tmp_path / "shown" / "part-empty.parquet").names == SCHEMA.names
 
 
 def test_large_files_appear_as_they_are(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ def test_a_batch_appears_in_all_tables_or_in_none(postgres: Server, tmp_path: Pa
     sink = PostgresSink(url)
     sink.open()
     sink.deliver(committed(tmp_path, 0))
-    bad = written(tmp_path, "b", 1, [[{**rows_of("b", 1, 0)[0], "city": "no\0text"}]])
+    twice = rows_of("b", 1, 0)[0]
+    bad = written(tmp_path / "bad", "b", 1, [[twice, twice]])
     with pytest.raises(WeftError, match="batch 1 was not taken"):
         sink.deliver(CommittedBatch(1, (answers(tmp_path, "a", 1), bad)))
     assert in_order(table(url, "a")) == in_order(expected("a", range(1)))
@@ -70,6 +71,37 @@ def test_rows_without_a_key_of_their_own_are_told_apart_by_batch_file_and_row(po
         sink.deliver(CommittedBatch(0, (QueryAnswers("a", SCHEMA, made.files, (None, None), None),), run="r"))
     found = sorted((row["weft_run"], row["weft_batch"], row["weft_file"], row["weft_row"]) for row in table(url, "a"))
     assert found == [("r", 0, 0, 0), ("r", 0, 0, 1), ("r", 0, 1, 0)]
+
+
+def test_a_nul_in_a_text_becomes_its_picture_and_stops_nothing(postgres: Server, tmp_path: Path) -> None:
+    url = postgres.database()
+    schema = SCHEMA.append(pa.field("all", pa.list_(pa.string())))
+    ends = {"start": START, "end": START + timedelta(minutes=1)}
+    rows = [{**ends, "city": city, "total": 1, "all": ["x\0", "\\u0000"]} for city in ("a\0b", "a\u2400b", "c")]
+    sink = PostgresSink(url)
+    sink.open()
+    for _ in range(2):
+        sink.deliver(CommittedBatch(0, (written(tmp_path, "a", 0, [rows], schema),)))
+    found = sorted((row["city"], row["all"]) for row in table(url, "a"))
+    assert found == [("a\u2400b", ["x\u2400", "\\u0000"]), ("c", ["x\u2400", "\\u0000"])]
+
+
+def test_a_column_whose_name_is_too_long_for_postgresql_is_found_again_after_a_restart(
+    postgres: Server, tmp_path: Path
+) -> None:
+    url = postgres.database()
+    long, like = "über " * 20 + "one", "über " * 20 + "two"
+    schema = pa.schema([*list(SCHEMA)[:2], pa.field(long, pa.string()), pa.field(like, pa.int64())])
+    ends = {"start": START, "end": START + timedelta(minutes=1)}
+    made = written(tmp_path, "a", 0, [[{**ends, long: "x", like: 7}]], schema)
+    for _ in range(2):
+        sink = PostgresSink(url)
+        sink.open()
+        sink.deliver(CommittedBatch(0, (QueryAnswers("a", schema, made.files, ("start", "end"), (long,)),)))
+        sink.close()
+    (found,) = table(url, "a")
+    assert list(found.values())[2:] == ["x", 7]
+    assert all(len(name.encode()) <= 63 for name in found)
 
 
 def test_every_type_keeps_its_values(postgres: Server, tmp_path: Path) -> None:

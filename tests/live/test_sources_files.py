@@ -32,7 +32,9 @@ def folder(tmp_path: Path, **files: str) -> str:
 
 
 def letters(dead: Path) -> list[tuple[str, str]]:
-    found = [row for file in sorted(dead.glob("batch=*/*.parquet")) for row in pq.ParquetFile(file).read().to_pylist()]
+    found = [
+        row for file in sorted(dead.glob("run=*/batch=*/*.parquet")) for row in pq.ParquetFile(file).read().to_pylist()
+    ]
     return sorted((row["raw"].decode(), row["reason"]) for row in found)
 
 
@@ -56,7 +58,7 @@ def test_json_tells_its_columns_and_its_bad_lines_are_kept_with_reason_file_and_
             (BAD[3], "n is no bigint: five"),
         ]
     )
-    (file,) = (tmp_path / "dead").glob("batch=0/*.parquet")
+    (file,) = (tmp_path / "dead").glob("run=*/batch=0/*.parquet")
     assert {Path(row["file"]).name for row in pq.ParquetFile(file).read().to_pylist()} == {"one.json"}
 
 
@@ -95,6 +97,16 @@ def test_a_batch_that_is_run_again_keeps_its_bad_records_once(spark: SparkSessio
     read = read_all(source, tmp_path / "checkpoint")
     assert (len(read.rows), read.bad) == (2, 4)
     assert len(letters(tmp_path / "dead")) == 4
+
+
+def test_two_checkpoints_that_share_the_folder_for_bad_records_both_keep_theirs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = folder(tmp_path, one_json="\n".join([*LINES, *BAD]))
+    source = live_source(spark, place, "ts", schema="ts TIMESTAMP, n INT", dead=str(tmp_path / "dead"))
+    for checkpoint in ("first", "second", "second"):
+        read_all(source, tmp_path / checkpoint)
+    assert len(letters(tmp_path / "dead")) == 2 * 4
 
 
 def test_without_a_place_for_bad_records_one_stops_the_run_with_what_it_is(spark: SparkSession, tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ AVRO = {
 
 
 def letters(dead: Path) -> list[dict[str, Any]]:
-    return [row for file in sorted(dead.glob("batch=*/*.parquet")) for row in pq.ParquetFile(file).read().to_pylist()]
+    return [
+        row for file in sorted(dead.glob("run=*/batch=*/*.parquet")) for row in pq.ParquetFile(file).read().to_pylist()
+    ]
 
 
 def good(number: int) -> str:

@@ -157,8 +157,8 @@ class Catalog:
             return change.insert({query.name: named_sql(query) for query in queries}, "added")
 
     def drop(self, *names: str) -> list[Entry]:
-        """Drop queries, all or none; the running job leaves them out from its next batch on."""
-        return self._move(names, LIVE, "dropped", "dropped")
+        """Drop queries, refused ones too, all or none; the running job leaves them out from its next batch on."""
+        return self._move(names, (*LIVE, "refused"), "dropped", "dropped")
 
     def pause(self, *names: str) -> list[Entry]:
         """Have queries not answered until they are resumed."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 
 import typer
 from rich.console import Console
 
 from weft._version import __version__
 from weft.cli.calibrate import calibrate_command
+from weft.cli.failures import told_in_short
 from weft.cli.init import init_command
 from weft.cli.plan import plan_command
 from weft.cli.queries import add_command, drop_command, pause_command, queries_command, resume_command
@@ -20,6 +23,8 @@ from weft.errors import QueriesError, QueryError, UseError, WeftError
 
 BAD_USE = 2
 FAILED = 1
+DEBUG = "WEFT_DEBUG"
+"""Set in the environment, or by --debug: failures are shown with their traces."""
 
 app = typer.Typer(
     name="weft",
@@ -40,8 +45,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+    debug: bool = typer.Option(False, "--debug", help="Show the whole trace of a failure: weft --debug stream ..."),
 ) -> None:
-    pass
+    if debug:
+        os.environ[DEBUG] = "1"
 
 
 app.command("run")(run_command)
@@ -64,13 +71,11 @@ def main() -> None:
     """Run the command: 0 done, 2 bad use or bad query, 1 failure."""
     errors = Console(stderr=True, highlight=False)
     try:
-        app(prog_name="weft")
-    except (QueryError, QueriesError) as error:
-        errors.print(str(error), style="red", markup=False, soft_wrap=True)
-        sys.exit(BAD_USE)
-    except UseError as error:
-        errors.print(f"weft: {error}", style="red", markup=False, soft_wrap=True)
-        sys.exit(BAD_USE)
+        with told_in_short():
+            app(prog_name="weft")
     except WeftError as error:
-        errors.print(f"weft: {error}", style="red", markup=False, soft_wrap=True)
-        sys.exit(FAILED)
+        if os.environ.get(DEBUG):
+            traceback.print_exception(error)
+        told = str(error) if isinstance(error, QueryError | QueriesError) else f"weft: {error}"
+        errors.print(told, style="red", markup=False, soft_wrap=True)
+        sys.exit(BAD_USE if isinstance(error, QueryError | QueriesError | UseError) else FAILED)

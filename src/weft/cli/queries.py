@@ -111,7 +111,7 @@ def queries_command(
     as_json: Annotated[bool, typer.Option("--json", help="Only JSON on stdout.")] = False,
     history: Annotated[bool, typer.Option("--history", help="Everything that happened, and the plans.")] = False,
 ) -> None:
-    """List the queries of a job with their states.
+    """List the queries of a job with their states; times are UTC.
 
     Example: `weft queries --checkpoint state`
     """
@@ -202,7 +202,7 @@ def _say_waiting(catalog: Catalog, names: str, patience: float) -> None:
 def _table(entries: Sequence[Entry]) -> Table:
     """The queries that are live, or were refused and not added again."""
     latest = {entry.name.lower(): entry for entry in entries}
-    table = Table("query", "state", "from batch", "added", "why", box=None, header_style="dim")
+    table = Table("query", "state", "from batch", "added (UTC)", "why", box=None, header_style="dim")
     for entry in latest.values():
         if entry.state != "dropped":
             state = Text(entry.state, style=_STYLES[entry.state])
@@ -221,7 +221,7 @@ def _first_line(text: str | None) -> Text:
 
 
 def _history_table(catalog: Catalog) -> Table:
-    table = Table("version", "at", "what", "query", "batch", "", box=None, header_style="dim")
+    table = Table("version", "at (UTC)", "what", "query", "batch", "", box=None, header_style="dim")
     lines: list[tuple[datetime, str, str, str, int | None, str | None]] = [
         (change.at, f"{change.version}", change.action, change.name, change.batch, change.note)
         for change in catalog.changes()

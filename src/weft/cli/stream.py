@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from weft.cli.checkpoint import CatalogUrl, Config, settings_of
+from weft.cli.failures import told_in_short
 from weft.config import stream_config
 from weft.config.secrets import kept_from
 from weft.config.settings import Place
@@ -21,7 +22,10 @@ def stream_command(
     config: Config = None,
     source: Annotated[
         str | None,
-        typer.Option(metavar="NAME=SPEC", help="A stream: its name, and a folder of files or kafka:TOPIC@HOST:PORT."),
+        typer.Option(
+            metavar="NAME=SPEC",
+            help="A stream: its name, and a folder of files, kafka:TOPIC@HOST:PORT, rate:ROWS or socket:HOST:PORT.",
+        ),
     ] = None,
     event_time: Annotated[str | None, typer.Option(metavar="COL", help="The column that holds the event time.")] = None,
     lateness: Annotated[
@@ -45,7 +49,15 @@ def stream_command(
     out: Annotated[str | None, typer.Option(metavar="DIR", help="The folder for the answers.")] = None,
     sink: Annotated[
         list[str] | None,
-        typer.Option(metavar="SPEC", help="kafka:TOPIC@HOST:PORT, postgresql://USER@HOST/DB, parquet:DIR, console."),
+        typer.Option(
+            metavar="SPEC",
+            help="kafka:TOPIC@HOST:PORT, postgresql://USER@HOST/DB, parquet:DIR, delta:DIR, console; "
+            "'hourly,max*=SPEC' for the queries of these names only.",
+        ),
+    ] = None,
+    give_up: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SINK", help="Do without what this sink, now gone, has yet to take; by its name."),
     ] = None,
     trigger: Annotated[str | None, typer.Option(metavar="DURATION", help="A batch begins so often.")] = None,
     available_now: Annotated[
@@ -101,10 +113,12 @@ def stream_command(
         **_pairs(conf, "--conf", ("spark",)),
     }
     said = {at: value for at, value in given.items() if value[1] is not None}
-    from weft.cli.streaming import run_stream
+    from weft.cli.streaming import give_up_sinks, run_stream
 
     settings = stream_config(settings_of(config).filled(), said)
-    with kept_from(settings.secrets()):
+    where = f" in the stream {settings.source.name} from {settings.source.spec}"
+    with kept_from(settings.secrets()), told_in_short(where):
+        give_up_sinks(settings, give_up or ())
         run_stream(settings)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import fnmatch
 import logging
 import os
 import socket
@@ -15,6 +17,7 @@ from rich.console import Console
 
 from weft.catalog import Heartbeat, Status, create_catalog
 from weft.catalog.database import CatalogError
+from weft.catalog.entries import LIVE
 from weft.catalog.seeding import Differences, named_sql
 from weft.cli.logs import configure, fields
 from weft.cli.metrics import served
@@ -26,17 +29,27 @@ from weft.errors import QueriesError
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Stream
+from weft.spark.live import outbox
+from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.planning import bind_all
 from weft.spark.live_sources.dead_letters import BAD
 from weft.spark.live_sources.specs import live_source
 from weft.spark.packages import CARRIED, resolve
 from weft.spark.session import local_session
+from weft.spark.sinks.routed import RoutedSink
+from weft.spark.sinks.sink import Sink
 from weft.spark.sinks.specs import sink_of
 
 LOG = logging.getLogger("weft.stream")
 LOOK = 0.25
 """Seconds between two looks at how the stream is."""
+
+
+def give_up_sinks(config: StreamConfig, names: Sequence[str]) -> None:
+    """Have the job go on without what these sinks, which are gone, have yet to take."""
+    for name in names:
+        outbox.give_up(Checkpoint(config.checkpoint), name)
 
 
 def run_stream(config: StreamConfig) -> None:
@@ -48,14 +61,16 @@ def run_stream(config: StreamConfig) -> None:
         # what can be said before Spark starts is said before, as that takes seconds
         if queries is not None and catalog.is_seeded():
             _say_changed(catalog.seed(queries))
+        sinks = [sink_of(spec) for spec in config.sink_specs()]
         first: Status = {"state": "starting", "pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}
         report(first)
         with Heartbeat(catalog, first) as heartbeat:
-            engine = _engine(config)
+            engine = _engine(config, sinks)
             if text is not None and not catalog.is_seeded():
                 catalog.seed(_bound(engine, text))
             if not catalog.entries("pending", "active"):
                 LOG.warning("there are no queries to answer: add some with weft add")
+            say_idle_routes(sinks, [entry.name for entry in catalog.entries(*LIVE)])
             with stopping(threading.Event(), LOG.info) as stop:
                 engine.start()
                 with _measured(config, heartbeat):
@@ -64,7 +79,17 @@ def run_stream(config: StreamConfig) -> None:
         LOG.info("drained: all windows are closed; new rows need a new checkpoint")
 
 
-def _engine(config: StreamConfig) -> LiveEngine:
+def say_idle_routes(sinks: Sequence[Sink], queries: Sequence[str]) -> None:
+    """Warn of patterns that no query matches: a name may be mistyped, or its query may come later."""
+    for sink in sinks:
+        for pattern in sink.queries if isinstance(sink, RoutedSink) else ():
+            if not fnmatch.filter(queries, pattern):
+                close = difflib.get_close_matches(pattern, queries, 1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                LOG.warning("no query has a name like %s, which sink %s is for%s", pattern, sink.name, hint)
+
+
+def _engine(config: StreamConfig, sinks: Sequence[Sink]) -> LiveEngine:
     jars = {"spark.jars": ",".join(map(str, resolve(config.packages, without=CARRIED)))} if config.packages else {}
     spark = local_session(master=config.master, memory=config.memory, config=jars | config.spark_options)
     source = config.source
@@ -83,7 +108,7 @@ def _engine(config: StreamConfig) -> LiveEngine:
         found,
         config.checkpoint,
         source.lateness,
-        [sink_of(spec) for spec in config.sink_specs()],
+        sinks,
         catalog_url=config.catalog_url,
         technique=config.technique,
         pace=Pace(f"{config.trigger} microseconds" if config.trigger else None, config.available_now, config.drain),
@@ -132,5 +157,7 @@ def _watch(engine: LiveEngine, stop: threading.Event, listeners: Sequence[Report
             with suppress(CatalogError):
                 engine.look()
                 paused = len(engine.catalog.entries("paused"))
-    finally:
-        tell({**engine.status(), "paused": paused})
+    except Exception:
+        tell({**engine.status(), "paused": paused, "state": "failed"})
+        raise
+    tell({**engine.status(), "paused": paused})

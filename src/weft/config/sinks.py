@@ -153,9 +153,32 @@ SINK_TYPES = ("parquet", "delta", "kafka", "postgresql", "console", "memory")
 
 
 def in_full(sink: Any) -> Any:
-    """``console`` is short for ``to: console``, and that is a type of its own."""
+    """``console`` is short for ``to: console``; with options beside it, that is a sink of its kind.
+
+    Examples
+    --------
+    >>> in_full("console")
+    {'type': 'word', 'to': 'console'}
+    >>> in_full({"to": "kafka:answers@localhost:9092", "partitions": 3})
+    {'type': 'kafka', 'topic': 'answers', 'servers': 'localhost:9092', 'partitions': 3}
+    """
     if isinstance(sink, str):
         return {"type": "word", "to": sink}
     if isinstance(sink, dict) and "to" in sink and "type" not in sink:
-        return {"type": "word", **sink}
+        options = {key: value for key, value in sink.items() if key != "to"}
+        found = _kind_of(sink["to"]) if options.keys() - SinkBase.model_fields.keys() else None
+        return {"type": "word", **sink} if found is None else {**found, **options}
     return sink
+
+
+def _kind_of(to: Any) -> dict[str, str] | None:
+    """The kind of sink that a word names and where it is; None if the word has to speak for itself."""
+    kind, _, rest = to.partition(":") if isinstance(to, str) else ("", "", "")
+    if kind in ("parquet", "delta") and rest:
+        return {"type": kind, "path": rest}
+    topic, at, servers = rest.partition("@")
+    if kind == "kafka" and topic and at:
+        return {"type": kind, "topic": topic, "servers": servers}
+    if kind == "postgresql":
+        return {"type": kind, "url": to}
+    return {"type": to} if to in ("console", "memory") else None

@@ -31,13 +31,19 @@ class Written:
 
     files: dict[str, list[str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    rows: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    """By query: its rows."""
+
+    @property
+    def rows(self) -> int:
+        """Those of all queries."""
+        return sum(self.counts.values())
 
     def add(self, name: str, files: list[str], rows: int) -> None:
         """Some files of a query."""
         if files:
             self.files[name] = list(files)
-            self.rows += rows
+            self.counts[name] = rows
 
 
 def write_answers(live: LivePlan, lists: SelectLists, answers: Iterable[Answer], folder: Folder) -> Written:
@@ -57,7 +63,7 @@ def write_answers(live: LivePlan, lists: SelectLists, answers: Iterable[Answer],
             lists.compute(sheets, writing, written)
     for name, original in live.plan.same_as.items():
         if original in written.files:
-            written.add(name, written.files[original], 0)
+            written.add(name, written.files[original], written.counts[original])
         if original in written.failed:
             written.failed[name] = written.failed[original]
     return written

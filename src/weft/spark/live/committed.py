@@ -26,6 +26,12 @@ def committed_batch(
 
 def query_answers(bound: Bound, files: Sequence[str]) -> QueryAnswers:
     """The answers of one query: its files, and which columns tell window and group."""
+    window, keys = identity(bound)
+    return QueryAnswers(bound.query.name, bound.arrow_schema, tuple(files), window, keys)
+
+
+def identity(bound: Bound) -> tuple[tuple[str | None, str | None], tuple[str, ...] | None]:
+    """The columns that hold a window's start and end, and those of the group's keys if all are shown."""
     query = bound.query
     start = end = None
     keys: dict[int, str] = {}
@@ -39,4 +45,4 @@ def query_answers(bound: Bound, files: Sequence[str]) -> QueryAnswers:
         elif output.part is Part.KEY:
             keys[output.index] = column
     shown = tuple(keys[index] for index in sorted(keys)) if len(keys) == len(query.query.keys) else None
-    return QueryAnswers(query.name, bound.arrow_schema, tuple(files), (start, end), shown)
+    return (start, end), shown

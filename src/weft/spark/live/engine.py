@@ -199,7 +199,8 @@ class LiveEngine:
         """
         columns = {self.stream.name: tuple(self.stream.rows.columns)}
         queries = parse_file(text, columns, taken=self.queries)
-        _, errors = bind_all(self.stream, {query.name: f"-- name: {query.name}\n{query.text}" for query in queries})
+        bound, errors = bind_all(self.stream, {query.name: f"-- name: {query.name}\n{query.text}" for query in queries})
+        errors |= self.job.registry.shapes.refused(bound)
         if errors:
             raise QueriesError(list(errors.values()))
         return [entry.name for entry in self.catalog.add(text)]

@@ -29,6 +29,7 @@ from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
 from weft.spark.live.records import BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.spark.live.registry import Registry
+from weft.spark.live.shapes import Shapes
 from weft.spark.live.state import Segment, State, Tables, by_grouping, conformed, open_rows, reach
 from weft.spark.live.turn import Finals
 from weft.spark.live_sources.source import BAD, LiveSource
@@ -70,11 +71,11 @@ class Job:
         self.settings = settings
         self.stream = stream
         self.source = source
-        self.registry = Registry(stream, catalog)
+        self.registry = Registry(stream, catalog, Shapes(history.checkpoint))
         self.technique = technique
         self.listeners = listeners
-        self.lease = Lease.take(history.checkpoint)
         self.outbox = Outbox(history.checkpoint, sinks)
+        self.lease = Lease.take(history.checkpoint)
         self.live: LivePlan | None = None
         self.state = State()
         self.finals: Finals | None = None
@@ -99,7 +100,7 @@ class Job:
         if self.kept:
             self._load()
             self.history.sweep(self.kept)
-        self.outbox.open(self.last.batch)
+        self.outbox.open([manifest.batch for manifest in self.kept])
         self._refuse_failed()
         for manifest in self.kept:
             if manifest.batch >= self.outbox.behind:
@@ -193,7 +194,7 @@ class Job:
                     raise
             else:
                 if collected.bad and self.source.letters is not None:
-                    self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch)
+                    self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch, self.settings.run)
                 return self._finish(collected, start, failed)
             failed |= found
             self._follow(live_plan(self.stream, without(self.live.record, found), self.live.bound))

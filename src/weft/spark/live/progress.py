@@ -62,6 +62,7 @@ class Progress:
             state_bytes=self._last.get("state_bytes", 0),
             trees=len(live.plan.groupings) if live is not None else 0,
             queries=len(live.record.queries) if live is not None else 0,
+            catalog_version=max(job.registry.follows, 0),
             sinks=dict(job.outbox.delivered),
             errors=list(self._errors),
         )

@@ -8,13 +8,15 @@ from weft.catalog.catalog import Catalog
 from weft.spark.bind import Bound, Stream
 from weft.spark.live.planning import Wanted, bind_all
 from weft.spark.live.records import Manifest, PlanRecord
+from weft.spark.live.shapes import Shapes
 
 
 class Registry:
     """Keeps the catalog and the plans of a stream in step."""
 
-    def __init__(self, stream: Stream, catalog: Catalog) -> None:
+    def __init__(self, stream: Stream, catalog: Catalog, shapes: Shapes) -> None:
         self.catalog = catalog
+        self.shapes = shapes
         self._stream = stream
         self._bound: dict[str, tuple[str, Bound]] = {}
         self._planned = -1
@@ -34,6 +36,11 @@ class Registry:
         version = self.catalog.version()
         return None if version == self._planned else version
 
+    @property
+    def follows(self) -> int:
+        """The version of the catalog that the present plan follows; -1 before there is one."""
+        return self._planned
+
     def planned(self, version: int, record: PlanRecord, batch: int) -> None:
         """A plan follows the catalog as it was at ``version``, from ``batch`` on."""
         self.accept(record, batch)
@@ -43,14 +50,17 @@ class Registry:
         """What the catalog asks for, as far as it can be run; the rest is refused there."""
         entries = {entry.name: entry for entry in self.catalog.entries("pending", "active")}
         bound, errors = self.bind({name: entry.sql for name, entry in entries.items()})
+        errors |= {name: str(error) for name, error in self.shapes.refused(bound).items()}
         for name, message in errors.items():
             self.catalog.refuse(name, message, id=entries[name].id)
+            bound.pop(name, None)
         good = {name: entry for name, entry in entries.items() if name in bound}
         texts = {name: entry.sql for name, entry in good.items()}
         return Wanted(texts, {name: entry.id for name, entry in good.items()}, bound)
 
     def accept(self, record: PlanRecord, batch: int) -> None:
         """Say that the queries of a plan are answered from ``batch`` on."""
+        self.shapes.keep({name: self._bound[name][1] for name in record.queries if name in self._bound})
         self._accept(record.entries, batch)
 
     def look(self, following: int) -> None:

@@ -1,8 +1,9 @@
 """The place for records that cannot be read: Parquet, with the reason, where the record stood, and its bytes.
 
-``DIR/batch=<n>/*.parquet`` holds the bad records of batch n, **exactly once**: the folder appears by one rename before
-the batch is committed, and a batch that is run again reads the same records and finds the folder in place. Records of
-a batch that is not committed yet may be there; its next run has the same ones.
+``DIR/run=<checkpoint>/batch=<n>/*.parquet`` holds the bad records of batch n, **exactly once**: the folder appears by
+one rename before the batch is committed, and a batch that is run again reads the same records and finds the folder
+in place. Records of a batch that is not committed yet may be there; its next run has the same ones. Several checkpoints
+may share the folder: each counts its batches from 0, so each has a folder of its own in it.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ class DeadLetters:
     folder: Folder | None
     reason: Reason
 
-    def keep(self, marked: DataFrame, batch: int) -> None:
-        """Write the bad records of a batch, unless they are there; or stop."""
+    def keep(self, marked: DataFrame, batch: int, run: str) -> None:
+        """Write the bad records of a batch of the checkpoint ``run``, unless they are there; or stop."""
         raw = F.col(f"{BAD}.raw")
         letters = marked.select(self.reason(raw).alias("reason"), f"{BAD}.*")
         if self.folder is None:
             raise stopped(letters)
-        target = Folder(f"{self.folder.root}/batch={batch}")
+        target = Folder(f"{self.folder.root}/run={run}/batch={batch}")
         if target.exists():
             return
         building = Folder(f"{self.folder.root}/.writing-{uuid4().hex[:8]}")

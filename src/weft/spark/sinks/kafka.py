@@ -1,16 +1,17 @@
 """Answers as records of Kafka: one topic for all queries, or one a query.
 
 A record's key is its group as JSON, its value the row as JSON. Its headers are ``query``, ``batch``, ``window`` (start
-and end with a slash between, as far as the query shows them), ``run`` (the checkpoint) and ``id``, which names the row
-for ever: batch, file and row. After the records of a batch, a *marker* goes to every partition that got some of them: a
-record with the header ``marker``, whose value tells how many they are.
+and end with a slash between, as far as the query shows them), ``run`` (the checkpoint), ``sink`` (the sink's name) and
+``id``, which names the row for ever: batch, file and row. After the records of a batch, a *marker* goes to every
+partition that got some of them: a record with the header ``marker``, whose value tells how many they are. Several runs
+and several sinks may write to one topic: each has its own batches and markers there.
 
 **Exactly once.** A batch that is delivered again, after a crash, puts its records into the topic again, under the
-same ids, in the same partitions. A reader that obeys two rules has every row once: *take the records of a batch when
-its marker comes, each id once; pass over records of a batch whose marker has come before.* That is what
-:mod:`weft.spark.sinks.kafka_reader` does. All records belong to committed batches, so a reader that does not care for
-repetitions may read them as they come. An old driver that is still sending does no harm: what it sends are rows that
-readers have, or are about to have, under the same ids.
+same ids, in the same partitions. A reader that obeys two rules, for each run and sink, has every row once: *take the
+records of a batch when its marker comes, each id once; pass over records of a batch whose marker has come before.*
+That is what :mod:`weft.spark.sinks.kafka_reader` does. All records belong to committed batches, so a reader that does
+not care for repetitions may read them as they come. An old driver that is still sending does no harm: what it sends
+are rows that readers have, or are about to have, under the same ids.
 
 The topic must not be compacted (``cleanup.policy=compact``), as all windows of a group have the same key.
 Settings that begin with ``WEFT_KAFKA_`` in the environment are handed to the client, so that secrets stand in no file:
@@ -102,15 +103,14 @@ class KafkaSink:
             if answers.files:
                 topic = topic_of(self.topic, answers.query)
                 self._make(topic)
-                for record in records(batch, answers):
+                for record in records(batch, answers, self.name):
                     self._send(topic, note, **record)
         self._settle(failures)
         for (topic, partition), count in sorted(arrived.items()):
             marker = {"batch": batch.number, "records": count, "run": batch.run, "watermark": batch.watermark}
-            headers = {"marker": b"commit", "batch": str(batch.number).encode(), "run": batch.run.encode()}
-            self._send(
-                topic, _raise_into(failures), value=json_values.text(marker), headers=headers, partition=partition
-            )
+            headers = {"marker": "commit", "batch": str(batch.number), "run": batch.run, "sink": self.name}
+            value = json_values.text(marker)
+            self._send(topic, _raise_into(failures), value=value, headers=_encoded(headers), partition=partition)
         self._settle(failures)
 
     def close(self) -> None:
@@ -157,9 +157,9 @@ def _raise_into(failures: list[KafkaError]) -> Any:
     return note
 
 
-def records(batch: CommittedBatch, answers: QueryAnswers) -> Iterator[dict[str, Any]]:
+def records(batch: CommittedBatch, answers: QueryAnswers, sink: str) -> Iterator[dict[str, Any]]:
     """What is sent for the rows of a query."""
-    same = {"query": answers.query, "batch": str(batch.number), "run": batch.run}
+    same = {"query": answers.query, "batch": str(batch.number), "run": batch.run, "sink": sink}
     for file, table in enumerate(answers.tables()):
         for number, row in enumerate(table.to_pylist()):
             window = "/".join(_shown(row, column) for column in answers.window)
@@ -168,8 +168,12 @@ def records(batch: CommittedBatch, answers: QueryAnswers) -> Iterator[dict[str, 
             yield {
                 "key": json_values.text(group),
                 "value": json_values.text(row),
-                "headers": {name: value.encode() for name, value in headers.items()},
+                "headers": _encoded(headers),
             }
+
+
+def _encoded(headers: Mapping[str, str]) -> dict[str, bytes]:
+    return {name: value.encode() for name, value in headers.items()}
 
 
 def _shown(row: Mapping[str, Any], column: str | None) -> str:

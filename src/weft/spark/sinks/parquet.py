@@ -14,10 +14,11 @@ a query's first one not at all, the next ones until ``every`` seconds have passe
 appeared or until they are no longer small together, and appear as one file.
 
 **Names.** ``batch-<n>-<ordinal>.parquet`` is a large file of batch n. ``batch-<n>.parquet`` holds the small files of
-batch n and of the batches after it, up to the one that its footer names. Names are taken by creating them, which only
-one process can: where an old driver still runs beside its successor and both compact the same files, one of
-them fails to take the name and throws its copy away. (HDFS and local disks give this; an object store does not: there
-the lease of the checkpoint alone keeps the old driver out.)
+batch n and of the batches after it, up to the one that its footer names. On disks of this machine names are taken by
+linking, which only one process can: where an old driver still runs beside its successor and both compact the same
+files, one of them fails to take the name and throws its copy away. Elsewhere (HDFS, object stores) a name is looked for
+and then taken by a rename, which would replace a file that came in between: there the lease of the checkpoint alone
+keeps the old driver out.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ has the columns ``weft_run``, ``weft_batch``, ``weft_file`` and ``weft_row`` bes
 
 Tables are made from the schema of the answers: a column that is there already must be of that name. A window that is
 shown as a struct becomes the two columns ``window_start`` and ``window_end``; other structs, arrays and maps are JSONB.
+Names of more than 63 bytes, of which PostgreSQL would cut off the rest, end in a hash instead. The character NUL, which
+no text of PostgreSQL can hold, becomes its picture, U+2400; of groups that are then the same, one row is kept.
 The password comes from ``WEFT_POSTGRES_PASSWORD``, or from where PostgreSQL's own programs find it (``PGPASSWORD``,
 ``~/.pgpass``); one in the address is used and shown nowhere.
 """
@@ -93,13 +95,17 @@ class PostgresSink:
         target = ".".join(quoted(part) for part in (self._schema, found.table.name) if part)
         driver = connection.connection.driver_connection
         assert driver is not None
+        selected = found.selected("weft_rows")
         with driver.cursor() as cursor:
-            cursor.execute(f"CREATE TEMP TABLE weft_rows ON COMMIT DROP AS SELECT {names} FROM {target} LIMIT 0")
+            cursor.execute(f"CREATE TEMP TABLE weft_rows ON COMMIT DROP AS {found.selected(target)} LIMIT 0")
             with cursor.copy(f"COPY weft_rows ({names}) FROM STDIN") as copy:
                 for file, rows in enumerate(answers.tables()):
-                    for row in zip(*found.values(rows, batch, file), strict=True):
+                    values = found.values(rows, batch, file)
+                    if found.has_pictures(values):
+                        selected = found.selected_once("weft_rows")
+                    for row in zip(*values, strict=True):
                         copy.write_row(row)
-            cursor.execute(f"INSERT INTO {target} ({names}) SELECT {names} FROM weft_rows {found.on_conflict()}")
+            cursor.execute(f"INSERT INTO {target} ({names}) {selected} {found.on_conflict()}")
             cursor.execute("DROP TABLE weft_rows")
 
     def _layout(self, connection: Connection, answers: QueryAnswers) -> Layout:

@@ -35,6 +35,8 @@ from weft.spark.sinks.sink import CommittedBatch, QueryAnswers
 
 LONGEST = 63
 """Bytes of a name that PostgreSQL keeps; it cuts off the rest without a word."""
+NUL, INSTEAD = "\0", "\u2400"
+"""The one character that no text of PostgreSQL can hold, and its picture, which stands for it there."""
 ID = ("weft_run", "weft_batch", "weft_file", "weft_row")
 ID_TYPES: tuple[type[TypeEngine[Any]], ...] = (Text, BigInteger, Integer, BigInteger)
 
@@ -65,6 +67,20 @@ class Layout:
             found += [*same, [str(number) for number in range(count)]]
         return found
 
+    def selected(self, rows: str) -> str:
+        """All rows of a table, to be inserted."""
+        return f"SELECT {', '.join(map(quoted, self.columns))} FROM {rows}"
+
+    def selected_once(self, rows: str) -> str:
+        """The rows of a table to be inserted, one a key: texts that differ by NUL or its picture only are one here."""
+        keys = ", ".join(map(quoted, self.keys))
+        return f"SELECT DISTINCT ON ({keys}) {', '.join(map(quoted, self.columns))} FROM {rows}"
+
+    def has_pictures(self, values: Sequence[Texts]) -> bool:
+        """Whether pictures stand in some key, be it for NUL or for themselves."""
+        keys = (values[self.columns.index(key)] for key in self.keys)
+        return any(text is not None and INSTEAD in text for texts in keys for text in texts)
+
     def on_conflict(self) -> str:
         """What an INSERT does with a row that is there."""
         others = [quoted(column) for column in self.columns if column not in self.keys]
@@ -92,7 +108,7 @@ def layout(name: str, schema: str | None, answers: QueryAnswers) -> Layout:
     for field in answers.schema:
         for source, kind in flattened(field, answers.window):
             plain = source.replace(".", "_")
-            column = source if source == field.name or plain in answers.schema.names else plain
+            column = short(source if source == field.name or plain in answers.schema.names else plain)
             sources[column] = source
             columns.append(Column(column, sql_type(kind)))
     named = {source: column for column, source in sources.items()}
@@ -178,6 +194,8 @@ def texts(column: pa.ChunkedArray) -> Texts:
     ['1.5', None, 'nan']
     >>> texts(pa.chunked_array([[b"ab", None]]))
     ['\\\\x6162', None]
+    >>> texts(pa.chunked_array([["a\\0b", None]]))
+    ['a␀b', None]
     """
     kind = column.type
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -186,6 +204,27 @@ def texts(column: pa.ChunkedArray) -> Texts:
         micros = column.cast(pa.duration("us")).cast(pa.int64()).to_pylist()
         return [None if value is None else f"{value} microseconds" for value in micros]
     if isinstance(sql_type(kind), JSONB):
-        return [None if value is None else json.dumps(json_values.plain(value)) for value in column.to_pylist()]
-    found: Texts = column.cast(pa.string()).to_pylist()
+        return [
+            None if value is None else json.dumps(without_nul(json_values.plain(value))) for value in column.to_pylist()
+        ]
+    found: Texts = pc.replace_substring(column.cast(pa.string()), NUL, INSTEAD).to_pylist()
     return found
+
+
+def without_nul(value: Any) -> Any:
+    """A value of JSON that JSONB takes, too.
+
+    Examples
+    --------
+    >>> without_nul({"a\\0": ["\\0", 1]})
+    {'a␀': ['␀', 1]}
+    """
+    match value:
+        case str():
+            return value.replace(NUL, INSTEAD)
+        case dict():
+            return {without_nul(name): without_nul(item) for name, item in value.items()}
+        case list():
+            return [without_nul(item) for item in value]
+        case _:
+            return value

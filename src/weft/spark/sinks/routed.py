@@ -22,10 +22,11 @@ class RoutedSink:
     True
     """
 
-    def __init__(self, sink: Sink, queries: Sequence[str]) -> None:
+    def __init__(self, sink: Sink, queries: Sequence[str], name: str | None = None) -> None:
         self.sink = sink
         self.queries = tuple(queries)
-        self.name = f"{','.join(self.queries)}={sink.name}"
+        # the sink behind it bears the name too: two routes to one place are told apart there as well
+        self.name = sink.name = name or f"{','.join(self.queries)}={sink.name}"
 
     def takes(self, query: str) -> bool:
         """Whether the answers of a query go here."""

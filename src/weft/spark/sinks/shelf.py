@@ -23,6 +23,7 @@ from weft.spark.step import parquet_options
 
 THROUGH = b"weft.through"
 """The key in a file's footer under which stands the last batch that it holds."""
+EMPTY = "part-empty.parquet"
 _WAITING = re.compile(r"\.batch-(\d+)-(\d+)-of-(\d+)$")
 _SHOWN = re.compile(r"batch-(\d+)\.parquet$")
 
@@ -87,10 +88,14 @@ class Shelf:
             self._waiting[batch, ordinal] = waiting
 
     def say_schema(self, schema: pa.Schema) -> None:
-        """A query without answers so far gets an empty file, which tells its columns."""
-        if not _names(self.shown):
-            filesystem, path = self.shown.open("part-empty.parquet")
+        """A query without answers so far gets an empty file, which tells its columns and appears whole."""
+        if not any(name.endswith(".parquet") for name in _names(self.shown)):
+            name = f".writing-{uuid4().hex[:8]}"
+            filesystem, path = self.hidden.open(name)
             pq.write_table(schema.empty_table(), path, filesystem=filesystem, store_schema=False)
+            written = f"{self.hidden.root}/{name}"
+            appear(written, self.shown, EMPTY)
+            _delete(Folder(written))
 
     def due_in(self, now: float, every: float, small: int) -> float | None:
         """Seconds until waiting files are to be shown: 0 for a query's first and for many; None if none waits."""

@@ -47,16 +47,16 @@ def sink_of(spec: str | Mapping[str, Any]) -> Sink:
         if not isinstance(to, str):
             raise WeftError(f"a sink says where to by `to`, one of {', '.join(FORMS.values())}")
         queries = options.pop("queries", ())
-        return routed(built(to, options), [queries] if isinstance(queries, str) else queries)
+        return routed(built(to, options), [queries] if isinstance(queries, str) else queries, options.get("name"))
     queries, equals, to = spec.partition("=")
     if equals and not {":", "/"} & set(queries):
         return routed(built(to, {}), queries.split(","))
     return built(spec, {})
 
 
-def routed(sink: Sink, queries: Sequence[str]) -> Sink:
+def routed(sink: Sink, queries: Sequence[str], name: str | None = None) -> Sink:
     """The sink for these queries only, for all of them if none is named."""
-    return RoutedSink(sink, [query.strip() for query in queries]) if queries else sink
+    return RoutedSink(sink, [query.strip() for query in queries], name) if queries else sink
 
 
 def built(to: str, options: Mapping[str, Any]) -> Sink:

@@ -1,0 +1,27 @@
+"""What a running stream says about itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from live.driven import SECOND, Driven
+from live.live_cases import BEGIN
+from weft.spark.live.progress import Progress
+
+SUMS = "SELECT window.start AS s, sum(v) {}AS n FROM s GROUP BY window(ts, '10 seconds')"
+
+
+def test_answers_of_equal_queries_are_all_counted_and_the_catalog_s_version_is_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    driven = Driven(spark, tmp_path, 0)
+    driven.add({"one": SUMS.format(""), "equal": SUMS.format(""), "computed": SUMS.format("+ 1 ")})
+    progress = Progress()
+    for number in range(3):
+        driven.feed([(BEGIN + (number * 10 + second) * SECOND, "a", second, 0.5) for second in range(10)])
+        progress.note(driven.job, driven.job.last)
+    status = progress.status(driven.job)
+    assert status["answers"] == 6 == sum(len(driven.sink.rows(name)) for name in ("one", "equal", "computed"))
+    assert status["catalog_version"] == driven.catalog.version()
