@@ -19,7 +19,7 @@ from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
 from weft.spark.live import segments
 from weft.spark.live.answering import SelectLists, write_answers
-from weft.spark.live.changes import EVERYTHING, Past, changed_plan, next_since
+from weft.spark.live.changes import Past, changed_plan, next_since
 from weft.spark.live.clock import Clock, largest_of, watermark_after
 from weft.spark.live.collect import Collected, Collector
 from weft.spark.live.committed import committed_batch
@@ -27,7 +27,7 @@ from weft.spark.live.history import ANSWERS, History
 from weft.spark.live.lease import Lease
 from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
-from weft.spark.live.records import BatchStart, Counts, Manifest, PlanRecord, Settings
+from weft.spark.live.records import EVERYTHING, BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.spark.live.registry import Registry
 from weft.spark.live.state import Segment, State, Tables, by_grouping, conformed, open_rows, reach
 from weft.spark.live.turn import Finals
@@ -257,6 +257,7 @@ class Job:
             largest=largest,
             state=[(segment.file or "", segment.level) for segment in state.segments],
             since=self._since(live, watermark, largest),
+            evaluated=True,
             answers={name: [f"{attempt}/{file}" for file in files] for name, files in written.files.items()},
             failed={**failed, **written.failed},
             counts=asdict(counts),
