@@ -220,6 +220,18 @@ def test_slices_that_an_older_weft_retained_answer_no_new_query(spark, tmp_path)
     assert not stream.add(c=TOTAL)
 
 
+def test_what_a_stopped_query_kept_answers_nobody_after_a_restart(spark, tmp_path):
+    stream = Added(spark, tmp_path, {"d": COUNT, "a": ABOVE})
+    stopped = sql(TOTAL).replace("sum(v) AS a0", "sum(v) AS a0, sum(10 / (v - 1000)) AS b")
+    stream.driven.add({"broken": stopped})
+    stream.feed(7)
+    stream.batches[0] = [*stream.batches[0], (stream.batches[0][-1][0], "a", 1000, 0.0)]
+    stream.feed(1)
+    assert "broken" in stream.driven.job.last.failed
+    stream.restart()
+    assert not stream.add(c=TOTAL)
+
+
 def test_a_query_that_would_cut_the_others_to_pieces_gets_slices_of_its_own(spark, tmp_path, monkeypatch):
     constants = tmp_path / "constants.json"
     Constants(merge=1e-3, row=1e-9, slice=1e-9).save(path=constants)

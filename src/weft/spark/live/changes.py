@@ -17,7 +17,7 @@ from weft.plan.model import BoundQuery, Grouping
 from weft.slicing.progression import edges_of
 from weft.spark.bind import Bound
 from weft.spark.live.planning import LivePlan, Wanted
-from weft.spark.live.records import EVERYTHING, PlanRecord
+from weft.spark.live.records import EVERYTHING, UNKEPT, PlanRecord
 from weft.spark.live.retained import END, START, kept_names, needs, straddled
 
 MANY_AT_ONCE = 50
@@ -73,7 +73,13 @@ def changed_plan(past: Past, wanted: Wanted) -> PlanRecord:
         if instant is not None:
             first[name] = instant
     return replace(
-        before, queries=wanted.texts, entries=wanted.entries, groupings=groupings, first=first, next_id=next_id
+        before,
+        version=UNKEPT,
+        queries=wanted.texts,
+        entries=wanted.entries,
+        groupings=groupings,
+        first=first,
+        next_id=next_id,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from uuid import uuid4
@@ -27,7 +27,7 @@ from weft.spark.live.history import ANSWERS, History
 from weft.spark.live.lease import Lease
 from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
-from weft.spark.live.records import EVERYTHING, BatchStart, Counts, Manifest, PlanRecord, Settings
+from weft.spark.live.records import EVERYTHING, UNKEPT, BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.spark.live.registry import Registry
 from weft.spark.live.state import Segment, State, Tables, by_grouping, conformed, open_rows, reach
 from weft.spark.live.turn import Finals
@@ -104,12 +104,18 @@ class Job:
         for manifest in self.kept:
             if manifest.batch >= self.outbox.behind:
                 self._deliver(manifest)
+        started = self.history.started(self.last.batch + 1)
+        if started is not None and started.drain:
+            # the last step was begun: rows that came since belong to no window of this checkpoint
+            self.drain()
 
     def _load(self) -> None:
         """The state as the last manifest lists it."""
         manifest = self.last
         self.state = State()
         live = self._plan(manifest.plan)
+        if manifest.failed:
+            live = self._left(live, manifest.failed)
         self._follow(live)
         for file, level in manifest.state:
             tables = conformed(segments.read(self.history.checkpoint, file), live)
@@ -196,16 +202,19 @@ class Job:
                     self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch)
                 return self._finish(collected, start, failed)
             failed |= found
-            self._follow(live_plan(self.stream, without(self.live.record, found), self.live.bound))
+            self._follow(self._left(self.live, found))
+
+    def _left(self, live: LivePlan, failed: Collection[str]) -> LivePlan:
+        """What is left of a plan without the queries that a value stopped: a plan that has yet to be written down."""
+        return live_plan(self.stream, without(live.record, failed), live.bound)
 
     def _culprits(self, live: LivePlan, rows: DataFrame) -> dict[str, str]:
         """The queries that cannot be computed over these rows, and why."""
 
         def attempt(some: Sequence[BoundQuery]) -> str | None:
             others = {query.name for query in live.plan.queries} - {query.name for query in some}
-            reduced = live_plan(self.stream, without(live.record, others), live.bound)
             try:
-                with slices(self._readable(rows), reduced.plan) as cut:
+                with slices(self._readable(rows), self._left(live, others).plan) as cut:
                     cut.frame.write.format("noop").mode("overwrite").save()
             except PySparkException as error:
                 return data_error(error)
@@ -306,6 +315,10 @@ class Job:
         self._deliver(self.last)
         self.clock.note("deliver")
         self._refuse_failed()
+        assert self.live is not None
+        if not self.live.record.queries.keys().isdisjoint(self.last.failed):
+            # stopped when its answers were read: it ends here, as after a restart
+            self._follow(self._left(self.live, self.last.failed))
         for listener in self.listeners:
             listener(self, self.last)
         while len(self.kept) > 2:
@@ -332,19 +345,24 @@ class Job:
     def _wanted_plan(self, rows: DataFrame | None, batch: int) -> int:
         """The version of the plan for the next batch: another one if the catalog has changed."""
         version = self.registry.changed
-        if self.live is not None and version is None and (self.live.record.sampled or self.last.largest is not None):
-            return self.live.record.version
-        record = self._next_record(self.registry.wanted(), rows)
-        if self.live is not None and record == replace(self.live.record, version=record.version):
-            record = self.live.record
-        else:
-            record = self.history.keep_plan(record)
-            described = {"queries": record.queries, "groupings": record.groupings}
-            self.registry.catalog.record_plan(record.version, batch, described)
+        live = self.live
+        if live is not None and version is None and (live.record.sampled or self.last.largest is not None):
+            return self._kept(live.record, batch).version
+        record = self._kept(self._next_record(self.registry.wanted(), rows), batch)
         if version is not None:
             # as it was before the entries were read: a change that came in between is seen at the next batch
             self.registry.planned(version, record, batch)
         return record.version
+
+    def _kept(self, record: PlanRecord, batch: int) -> PlanRecord:
+        """The plan as it is written down: the present one if it is the same."""
+        if self.live is not None and record == replace(self.live.record, version=record.version):
+            record = self.live.record
+        if record.version == UNKEPT:
+            record = self.history.keep_plan(record)
+            described = {"queries": record.queries, "groupings": record.groupings}
+            self.registry.catalog.record_plan(record.version, batch, described)
+        return record
 
     def _next_record(self, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
         if self.live is None or self.last.largest is None:

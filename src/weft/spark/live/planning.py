@@ -20,7 +20,7 @@ from weft.query.model import Window
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.emission import Emission
-from weft.spark.live.records import PlanRecord
+from weft.spark.live.records import UNKEPT, PlanRecord
 from weft.spark.live.retained import END, START
 from weft.spark.packing import Packing
 from weft.spark.rows import slices
@@ -157,7 +157,7 @@ def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique
         for number, (names, grouping) in enumerate(zip(members, plan.groupings, strict=True))
     ]
     return PlanRecord(
-        0, wanted.texts, wanted.entries, groupings, next_id=len(groupings), technique=technique, sampled=sampled
+        UNKEPT, wanted.texts, wanted.entries, groupings, next_id=len(groupings), technique=technique, sampled=sampled
     )
 
 
@@ -195,11 +195,14 @@ def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) ->
 
 
 def without(record: PlanRecord, names: Collection[str]) -> PlanRecord:
-    """The same plan without some queries."""
+    """The same plan without some queries; it has no version until it is kept."""
     groupings = [
         {**one, "queries": left}
         for one in record.groupings
         if (left := [name for name in one["queries"] if name not in names])
     ]
-    queries = {name: text for name, text in record.queries.items() if name not in names}
-    return replace(record, queries=queries, groupings=groupings)
+    queries, entries = (
+        {name: one for name, one in of.items() if name not in names} for of in (record.queries, record.entries)
+    )
+    first = {name: instant for name, instant in record.first.items() if name not in names}
+    return replace(record, version=UNKEPT, queries=queries, entries=entries, groupings=groupings, first=first)

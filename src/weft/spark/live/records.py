@@ -8,6 +8,8 @@ from typing import Any, Self, TypeVar
 
 Record = TypeVar("Record", bound="JsonRecord")
 
+UNKEPT = 0
+"""The version of a plan that has yet to be written down."""
 EVERYTHING = "*"
 """Stands in ``since`` for the slices themselves."""
 
