@@ -232,6 +232,49 @@ def test_what_a_stopped_query_kept_answers_nobody_after_a_restart(spark, tmp_pat
     assert not stream.add(c=TOTAL)
 
 
+BAD_WHERE = "SELECT window.start, count(*) AS n FROM s WHERE 10 / v > 2 GROUP BY window(ts, '10 seconds')"
+BAD_KEY = "SELECT window.start, 10 / v AS g, count(*) AS n FROM s GROUP BY window(ts, '10 seconds'), 10 / v"
+GOOD = {"a": TOTAL, "d": replace(COUNT, by="v % 3")}
+
+
+def without_zeros(rows: list[tuple]) -> list[tuple]:
+    """Rows that divide anything."""
+    return [(t, k, max(v, 1), x) for t, k, v, x in rows]
+
+
+@pytest.mark.parametrize("batch", ["first", "later"])
+def test_a_condition_or_key_that_a_value_stops_is_refused_by_name_and_all_others_go_on(spark, tmp_path, batch):
+    stream = Added(spark, tmp_path, GOOD)
+    stream.driven.add({"where": BAD_WHERE, "key": BAD_KEY})
+    stream.batches = [without_zeros(rows) for rows in stream.batches]
+    zero = 0 if batch == "first" else 3
+    stream.batches[zero] = [*stream.batches[zero], (stream.batches[zero][0][0], "a", 0, 0.0)]
+    stream.feed(6)
+    refused(stream, "where", "key")
+
+
+def test_a_condition_or_key_of_a_new_query_that_a_value_stops_is_refused_by_name_and_all_others_go_on(spark, tmp_path):
+    stream = Added(spark, tmp_path, GOOD)
+    stream.feed(3)
+    stream.driven.add({"where": BAD_WHERE, "key": BAD_KEY})
+    stream.batches[0] = [*stream.batches[0], (stream.batches[0][0][0], "a", 0, 0.0)]
+    stream.feed(3)
+    refused(stream, "where", "key")
+
+
+def refused(stream: Added, *names: str) -> None:
+    """These are refused for a division by zero, and the answers of the others are right."""
+    entries = stream.driven.catalog.entries("refused")
+    assert {entry.name for entry in entries} == set(names)
+    assert all("zero" in entry.reason.lower() for entry in entries)
+    assert set(stream.driven.job.live.record.queries) == set(GOOD)
+    stream.driven.job.drain()
+    naive = NaiveStream(LATENESS, {name: naive_query(case) for name, case in GOOD.items()})
+    naive.feed(stream.rows)
+    naive.drain()
+    assert all(stream.driven.rows(name) == query.answers for name, query in naive.queries.items())
+
+
 def test_a_query_that_would_cut_the_others_to_pieces_gets_slices_of_its_own(spark, tmp_path, monkeypatch):
     constants = tmp_path / "constants.json"
     Constants(merge=1e-3, row=1e-9, slice=1e-9).save(path=constants)

@@ -16,7 +16,7 @@ from pyspark.sql.types import TimestampNTZType
 
 from weft.plan.asking import argument_column, asked_by
 from weft.plan.layout import SLICE, Slot, Use, layout
-from weft.plan.model import BITS, Plan, Predicate, batched, digest, key_column
+from weft.plan.model import BITS, Plan, Predicate, batched, key_column
 from weft.query.model import Expression
 from weft.slicing.progression import Progression
 from weft.spark.finals import GROUPING
