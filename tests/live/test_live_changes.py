@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from live.driven import SECOND, Driven
 from live.live_cases import BEGIN, Case, case_of, close_case, naive_query, sql
 from live.naive_stream import NaiveStream
+from weft.catalog.database import CatalogError, Database
 from weft.optimize.constants import Constants
 from weft.query.model import Window
+from weft.spark.live.history import History
+from weft.spark.live.records import PlanRecord
 
 LATENESS = 5 * SECOND
 
@@ -273,6 +279,67 @@ def refused(stream: Added, *names: str) -> None:
     naive.feed(stream.rows)
     naive.drain()
     assert all(stream.driven.rows(name) == query.answers for name, query in naive.queries.items())
+
+
+@contextmanager
+def away() -> Iterator[None]:
+    """No catalog can be reached."""
+
+    def fail(_: Database) -> NoReturn:
+        raise CatalogError("the catalog is away")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Database, "read", fail)
+        patch.setattr(Database, "write", fail)
+        yield
+
+
+def test_a_catalog_that_is_away_does_not_stop_the_stream(spark, tmp_path, caplog):
+    stream = Added(spark, tmp_path, GOOD)
+    stream.feed(3)
+    stream.driven.add({"late": sql(COUNT)})
+    with away():
+        stream.feed(2)
+    assert "late" not in stream.driven.job.live.record.queries
+    assert [record.getMessage() for record in caplog.records].count(
+        "the catalog is away; the queries stay as they are until it is back"
+    ) == 1
+    stream.feed(1)
+    assert "late" in stream.driven.job.live.record.queries
+    assert not stream.driven.catalog.entries("pending")
+
+
+def test_a_catalog_that_goes_while_a_plan_is_made_is_told_of_it_later(spark, tmp_path, monkeypatch):
+    stream = Added(spark, tmp_path, GOOD)
+    kept = History.keep_plan
+
+    def keep_plan(history: History, record: PlanRecord) -> PlanRecord:
+        outage.enter_context(away())
+        return kept(history, record)
+
+    with ExitStack() as outage:
+        monkeypatch.setattr(History, "keep_plan", keep_plan)
+        stream.feed(2)
+    assert {entry.state for entry in stream.driven.catalog.entries()} == {"pending"}
+    stream.feed(1)
+    assert {(entry.state, entry.batch) for entry in stream.driven.catalog.entries()} == {("active", 0)}
+    assert [(plan.version, plan.batch) for plan in stream.driven.catalog.plans()] == [(1, 0)]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_query_that_a_value_stops_while_the_catalog_is_away_is_refused_when_it_is_back(spark, tmp_path, restarted):
+    stream = Added(spark, tmp_path, GOOD)
+    stream.driven.add({"where": BAD_WHERE})
+    stream.batches = [without_zeros(rows) for rows in stream.batches]
+    stream.feed(2)
+    stream.batches[0] = [*stream.batches[0], (stream.batches[0][0][0], "a", 0, 0.0)]
+    with away():
+        stream.feed(3)
+    assert not stream.driven.catalog.entries("refused")
+    if restarted:
+        stream.restart()
+    stream.feed(1)
+    refused(stream, "where")
 
 
 def test_a_query_that_would_cut_the_others_to_pieces_gets_slices_of_its_own(spark, tmp_path, monkeypatch):

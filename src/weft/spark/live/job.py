@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from weft.catalog.catalog import Catalog
+from weft.catalog.database import CatalogError
 from weft.errors import WeftError
 from weft.plan.model import BoundQuery
 from weft.slicing.edge_rate import MICROSECONDS
@@ -100,6 +101,7 @@ class Job:
             self._load()
             self.history.sweep(self.kept)
         self.outbox.open(self.last.batch)
+        self.registry.refuse((id, name, reason) for id, name, reason in self.last.refusals)
         self._refuse_failed()
         for manifest in self.kept:
             if manifest.batch >= self.outbox.behind:
@@ -269,6 +271,7 @@ class Job:
             evaluated=True,
             answers={name: [f"{attempt}/{file}" for file in files] for name, files in written.files.items()},
             failed={**failed, **written.failed},
+            refusals=list(self.registry.refusals),
             counts=asdict(counts),
             drained=start.drain,
         )
@@ -338,17 +341,26 @@ class Job:
 
     def _refuse_failed(self) -> None:
         if self.last.failed:
-            self.registry.refuse_failed(self.last, self.history.plan(self.last.plan))
+            entries = self.history.plan(self.last.plan).entries
+            reasons = {name: f"batch {self.last.batch}: {reason}" for name, reason in self.last.failed.items()}
+            self.registry.refuse([(entries[name], name, reason) for name, reason in reasons.items()])
 
     # --------------------------------------------------------------------------------------------------- queries
 
     def _wanted_plan(self, rows: DataFrame | None, batch: int) -> int:
         """The version of the plan for the next batch: another one if the catalog has changed."""
-        version = self.registry.changed
         live = self.live
-        if live is not None and version is None and (live.record.sampled or self.last.largest is not None):
+        try:
+            version = self.registry.changed
+            if live is not None and version is None and (live.record.sampled or self.last.largest is not None):
+                return self._kept(live.record, batch).version
+            wanted = self.registry.wanted()
+        except CatalogError as error:
+            if live is None:
+                raise
+            self.registry.miss(error)
             return self._kept(live.record, batch).version
-        record = self._kept(self._next_record(self.registry.wanted(), rows), batch)
+        record = self._kept(self._next_record(wanted, rows), batch)
         if version is not None:
             # as it was before the entries were read: a change that came in between is seen at the next batch
             self.registry.planned(version, record, batch)
@@ -360,8 +372,7 @@ class Job:
             record = self.live.record
         if record.version == UNKEPT:
             record = self.history.keep_plan(record)
-            described = {"queries": record.queries, "groupings": record.groupings}
-            self.registry.catalog.record_plan(record.version, batch, described)
+            self.registry.describe(record, batch)
         return record
 
     def _next_record(self, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:

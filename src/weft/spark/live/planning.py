@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -28,6 +28,7 @@ from weft.spark.packing import Packing
 from weft.spark.rows import slices
 from weft.spark.sample import adapt, look
 
+Value = TypeVar("Value")
 MOST_SLICES = 1_000_000
 """So many slices of one key a query may need: 30 days by 1 second would be 2.6 million."""
 
@@ -227,8 +228,15 @@ def without(record: PlanRecord, names: Collection[str]) -> PlanRecord:
         for one in record.groupings
         if (left := [name for name in one["queries"] if name not in names])
     ]
-    queries, entries = (
-        {name: one for name, one in of.items() if name not in names} for of in (record.queries, record.entries)
+    return replace(
+        record,
+        version=UNKEPT,
+        queries=_others(record.queries, names),
+        entries=_others(record.entries, names),
+        groupings=groupings,
+        first=_others(record.first, names),
     )
-    first = {name: instant for name, instant in record.first.items() if name not in names}
-    return replace(record, version=UNKEPT, queries=queries, entries=entries, groupings=groupings, first=first)
+
+
+def _others(known: Mapping[str, Value], names: Collection[str]) -> dict[str, Value]:
+    return {name: value for name, value in known.items() if name not in names}

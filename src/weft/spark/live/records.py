@@ -103,10 +103,12 @@ class Manifest(JsonRecord):
     since: dict[str, dict[str, int]] = field(default_factory=dict)
     """By grouping and column: from which event time on it is complete; what is not named, is from the beginning."""
     evaluated: bool = False
-    """Whether ``since`` tells of keys and arguments for which rows they were evaluated; that of older Wefts does not."""
+    """Whether ``since`` tells for which rows keys and arguments were evaluated; that of an older Weft does not."""
     answers: dict[str, list[str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """Queries that a value stopped, and why."""
+    refusals: list[tuple[int, str, str]] = field(default_factory=list)
+    """Entries, names and reasons of queries that earlier batches stopped, while the catalog was away."""
     counts: dict[str, Any] = field(default_factory=dict)
     drained: bool = False
 
