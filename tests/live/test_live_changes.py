@@ -17,6 +17,7 @@ from live.naive_stream import NaiveStream
 from weft.catalog.database import CatalogError, Database
 from weft.optimize.constants import Constants
 from weft.query.model import Window
+from weft.spark import sample
 from weft.spark.live.history import History
 from weft.spark.live.records import PlanRecord
 
@@ -190,10 +191,14 @@ def test_an_argument_that_was_evaluated_for_a_filter_does_not_answer_a_new_query
     assert not stream.add(c=TOTAL)
 
 
-def test_a_key_that_was_evaluated_for_other_rows_does_not_answer_a_new_query(spark, tmp_path):
+@pytest.mark.parametrize("conditional", [False, True])
+def test_a_key_that_was_evaluated_for_other_rows_does_not_answer_a_new_query(spark, tmp_path, monkeypatch, conditional):
+    chosen = sample.choose_sharding
+    monkeypatch.setattr(sample, "choose_sharding", lambda one: replace(chosen(one), conditional=conditional))
     stream = Added(spark, tmp_path, {"a": replace(COUNT, where=50), "d": replace(COUNT, by="v % 3")})
     stream.feed(8)
-    assert len(stream.driven.job.live.groupings) == 1, "both keys are in one grouping"
+    (grouping,) = stream.driven.job.live.groupings.values()
+    assert grouping.conditional is conditional, "both keys are in one grouping"
     assert not stream.add(c=COUNT)
 
 
