@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from uuid import uuid4
@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from weft.catalog.catalog import Catalog
+from weft.catalog.database import CatalogError
 from weft.errors import WeftError
 from weft.plan.model import BoundQuery
 from weft.slicing.edge_rate import MICROSECONDS
@@ -19,7 +20,7 @@ from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
 from weft.spark.live import segments
 from weft.spark.live.answering import SelectLists, write_answers
-from weft.spark.live.changes import EVERYTHING, Past, changed_plan, next_since
+from weft.spark.live.changes import Past, changed_plan, next_since
 from weft.spark.live.clock import Clock, largest_of, watermark_after
 from weft.spark.live.collect import Collected, Collector
 from weft.spark.live.committed import committed_batch
@@ -27,7 +28,7 @@ from weft.spark.live.history import ANSWERS, History
 from weft.spark.live.lease import Lease
 from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
-from weft.spark.live.records import BatchStart, Counts, Manifest, PlanRecord, Settings
+from weft.spark.live.records import EVERYTHING, UNKEPT, BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.spark.live.registry import Registry
 from weft.spark.live.shapes import Shapes
 from weft.spark.live.state import Segment, State, Tables, by_grouping, conformed, open_rows, reach
@@ -101,16 +102,23 @@ class Job:
             self._load()
             self.history.sweep(self.kept)
         self.outbox.open([manifest.batch for manifest in self.kept])
+        self.registry.refuse((id, name, reason) for id, name, reason in self.last.refusals)
         self._refuse_failed()
         for manifest in self.kept:
             if manifest.batch >= self.outbox.behind:
                 self._deliver(manifest)
+        started = self.history.started(self.last.batch + 1)
+        if started is not None and started.drain:
+            # the last step was begun: rows that came since belong to no window of this checkpoint
+            self.drain()
 
     def _load(self) -> None:
         """The state as the last manifest lists it."""
         manifest = self.last
         self.state = State()
         live = self._plan(manifest.plan)
+        if manifest.failed:
+            live = self._left(live, manifest.failed)
         self._follow(live)
         for file, level in manifest.state:
             tables = conformed(segments.read(self.history.checkpoint, file), live)
@@ -197,16 +205,19 @@ class Job:
                     self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch, self.settings.run)
                 return self._finish(collected, start, failed)
             failed |= found
-            self._follow(live_plan(self.stream, without(self.live.record, found), self.live.bound))
+            self._follow(self._left(self.live, found))
+
+    def _left(self, live: LivePlan, failed: Collection[str]) -> LivePlan:
+        """What is left of a plan without the queries that a value stopped: a plan that has yet to be written down."""
+        return live_plan(self.stream, without(live.record, failed), live.bound)
 
     def _culprits(self, live: LivePlan, rows: DataFrame) -> dict[str, str]:
         """The queries that cannot be computed over these rows, and why."""
 
         def attempt(some: Sequence[BoundQuery]) -> str | None:
             others = {query.name for query in live.plan.queries} - {query.name for query in some}
-            reduced = live_plan(self.stream, without(live.record, others), live.bound)
             try:
-                with slices(self._readable(rows), reduced.plan) as cut:
+                with slices(self._readable(rows), self._left(live, others).plan) as cut:
                     cut.frame.write.format("noop").mode("overwrite").save()
             except PySparkException as error:
                 return data_error(error)
@@ -258,8 +269,10 @@ class Job:
             largest=largest,
             state=[(segment.file or "", segment.level) for segment in state.segments],
             since=self._since(live, watermark, largest),
+            evaluated=True,
             answers={name: [f"{attempt}/{file}" for file in files] for name, files in written.files.items()},
             failed={**failed, **written.failed},
+            refusals=list(self.registry.refusals),
             counts=asdict(counts),
             drained=start.drain,
         )
@@ -306,6 +319,10 @@ class Job:
         self._deliver(self.last)
         self.clock.note("deliver")
         self._refuse_failed()
+        assert self.live is not None
+        if not self.live.record.queries.keys().isdisjoint(self.last.failed):
+            # stopped when its answers were read: it ends here, as after a restart
+            self._follow(self._left(self.live, self.last.failed))
         for listener in self.listeners:
             listener(self, self.last)
         while len(self.kept) > 2:
@@ -325,26 +342,39 @@ class Job:
 
     def _refuse_failed(self) -> None:
         if self.last.failed:
-            self.registry.refuse_failed(self.last, self.history.plan(self.last.plan))
+            entries = self.history.plan(self.last.plan).entries
+            reasons = {name: f"batch {self.last.batch}: {reason}" for name, reason in self.last.failed.items()}
+            self.registry.refuse([(entries[name], name, reason) for name, reason in reasons.items()])
 
     # --------------------------------------------------------------------------------------------------- queries
 
     def _wanted_plan(self, rows: DataFrame | None, batch: int) -> int:
         """The version of the plan for the next batch: another one if the catalog has changed."""
-        version = self.registry.changed
-        if self.live is not None and version is None and (self.live.record.sampled or self.last.largest is not None):
-            return self.live.record.version
-        record = self._next_record(self.registry.wanted(), rows)
-        if self.live is not None and record == replace(self.live.record, version=record.version):
-            record = self.live.record
-        else:
-            record = self.history.keep_plan(record)
-            described = {"queries": record.queries, "groupings": record.groupings}
-            self.registry.catalog.record_plan(record.version, batch, described)
+        live = self.live
+        try:
+            version = self.registry.changed
+            if live is not None and version is None and (live.record.sampled or self.last.largest is not None):
+                return self._kept(live.record, batch).version
+            wanted = self.registry.wanted()
+        except CatalogError as error:
+            if live is None:
+                raise
+            self.registry.miss(error)
+            return self._kept(live.record, batch).version
+        record = self._kept(self._next_record(wanted, rows), batch)
         if version is not None:
             # as it was before the entries were read: a change that came in between is seen at the next batch
             self.registry.planned(version, record, batch)
         return record.version
+
+    def _kept(self, record: PlanRecord, batch: int) -> PlanRecord:
+        """The plan as it is written down: the present one if it is the same."""
+        if self.live is not None and record == replace(self.live.record, version=record.version):
+            record = self.live.record
+        if record.version == UNKEPT:
+            record = self.history.keep_plan(record)
+            self.registry.describe(record, batch)
+        return record
 
     def _next_record(self, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
         if self.live is None or self.last.largest is None:
