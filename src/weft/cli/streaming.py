@@ -86,6 +86,7 @@ def _engine(config: StreamConfig) -> LiveEngine:
         [sink_of(spec) for spec in config.sink_specs()],
         catalog_url=config.catalog_url,
         technique=config.technique,
+        finals=config.finals,
         pace=Pace(f"{config.trigger} microseconds" if config.trigger else None, config.available_now, config.drain),
     )
 
