@@ -96,7 +96,7 @@ class BucketTask:
 
 def sendable(live: LivePlan) -> bytes:
     """A plan for the workers, without what only the driver needs; functions in it ask for more than pickle."""
-    data: bytes = cloudpickle.dumps(replace(live, bound={}))
+    data: bytes = cloudpickle.dumps(replace(live, bound={}))  # type: ignore[no-untyped-call]
     return data
 
 
