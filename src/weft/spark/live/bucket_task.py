@@ -23,7 +23,17 @@ from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.history import ANSWERS
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.segments import BucketFile
-from weft.spark.live.state import Segment, Size, State, Tables, by_grouping, conformed, merged_tables, open_rows
+from weft.spark.live.state import (
+    LazyTables,
+    Segment,
+    Size,
+    State,
+    Tables,
+    by_grouping,
+    conformed,
+    merged_tables,
+    open_rows,
+)
 from weft.spark.live.turn import Finals
 
 
@@ -124,6 +134,7 @@ def turned(live: LivePlan, order: Order, bucket: int, fresh: Tables) -> Turned:
     state = State([stored_segment(one, order.checkpoint, live) for one in order.state.get(bucket, ())])
     # taken out: a task that fails leaves no half-fed cache behind
     finals = caught_up(KEPT.pop((order.root, bucket), None), order, state, live)
+    forget_old(order)
     finals.absorb(fresh)
     written = Written()
     folder = Folder(f"{order.checkpoint.folder.root}/{ANSWERS}/{order.attempt}")
@@ -158,33 +169,10 @@ def next_state(live: LivePlan, order: Order, state: State, fresh: Tables, naming
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
-@dataclass
-class Read(Mapping[str, pa.Table]):
-    """The tables of a file, read when somebody asks for them."""
-
-    checkpoint: Checkpoint
-    file: str
-    live: LivePlan
-    _tables: Tables | None = None
-
-    def _all(self) -> Tables:
-        if self._tables is None:
-            self._tables = conformed(segments.read(self.checkpoint, self.file), self.live)
-        return self._tables
-
-    def __getitem__(self, id: str) -> pa.Table:
-        return self._all()[id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-
 def stored_segment(stored: Stored, checkpoint: Checkpoint, live: LivePlan) -> Segment:
     """A segment whose tables are read only if they are needed."""
-    return Segment(Read(checkpoint, stored.file, live), stored.level, stored.file, stored.size)
+    tables = LazyTables(lambda: conformed(segments.read(checkpoint, stored.file), live))
+    return Segment(tables, stored.level, stored.file, stored.size)
 
 
 # ------------------------------------------------------------------------------------------------------------- caching
@@ -200,6 +188,13 @@ class Kept:
 
 KEPT: dict[tuple[str, int], Kept] = {}
 """By checkpoint and bucket. A cache: whatever is not exactly what was committed is made again from the files."""
+
+
+def forget_old(order: Order) -> None:
+    """Give back the memory of buckets that others have had for long."""
+    for place, kept in list(KEPT.items()):
+        if place[0] == order.root and kept.attempt not in order.recent:
+            del KEPT[place]
 
 
 def caught_up(kept: Kept | None, order: Order, state: State, live: LivePlan) -> Finals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -37,6 +38,7 @@ from weft.spark.live_sources.source import BAD, LiveSource
 from weft.spark.rows import slices
 from weft.spark.sinks.sink import Sink
 
+LOG = logging.getLogger("weft.stream")
 NOTHING = Manifest(batch=-1, plan=0, epoch=0, watermark=None, largest=None)
 """What stands before the first commit."""
 NO_ROWS = Collected(None, 0, 0, None, 0)
@@ -202,6 +204,8 @@ class Job:
         self.finals = None
         self._collector = collector_of(live, None if self.source.letters is None else BAD)
         self._lists = SelectLists(self.stream.session, live)
+        if self._executors is not None:
+            self._executors.close()
         self._executors = None
         if live.record.buckets:
             self._executors = OnExecutors(self.stream.session, self.history.checkpoint, live)
@@ -395,8 +399,11 @@ class Job:
             sample = good if good is not None and not good.isEmpty() else None
             record = first_plan(self.stream, wanted, sample, self.technique)
             return self._placed(record, wanted, sample)
-        state = self.state if self._executors is None else self._executors.loaded(self.state)
-        tables = state.tables(self.live, self.last.watermark)
+        watermark = self.last.watermark
+        if self._executors is None:
+            tables: Tables = self.state.tables(self.live, watermark)
+        else:
+            tables = self._executors.tables(self.state, watermark)
         record = changed_plan(Past(self.live, tables, self.last.since, self.last.largest, self._rate), wanted)
         if self.live.record.groupings:
             return in_buckets(record, record.buckets, wanted.bound)
@@ -405,6 +412,7 @@ class Job:
     def _placed(self, record: PlanRecord, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
         """A plan for which there is no state yet, with where its finals run: from then on that stays so."""
         if is_for_executors(self.finals_place, self.stream, record, wanted.bound, rows):
+            LOG.info("slices become answers on the executors, in %d buckets", self.buckets)
             return in_buckets(record, self.buckets, wanted.bound)
         return record
 

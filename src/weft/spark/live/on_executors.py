@@ -20,7 +20,7 @@ from weft.spark.live.planning import LivePlan
 from weft.spark.live.records import BatchStart
 from weft.spark.live.scatter import Scattered
 from weft.spark.live.segments import BucketFile
-from weft.spark.live.state import Segment, State
+from weft.spark.live.state import LazyTables, Segment, State, Tables
 
 RECENT = 8
 """So many batches later a worker still makes use of what it has of a bucket."""
@@ -58,9 +58,10 @@ class OnExecutors:
         if scattered is None:
             nothing: RDD[bytes] = context.parallelize([], self.live.record.buckets)
             return nothing.mapPartitionsWithIndex(BucketTask(self._plan, order)).collect()
-        found = scattered.map(BucketTask(self._plan, order, scattered.schema))
-        scattered.forget()
-        return found
+        try:
+            return scattered.map(BucketTask(self._plan, order, scattered.schema))
+        finally:
+            scattered.forget()
 
     def written(self, turned: Sequence[Turned], lists: SelectLists, attempt: str) -> Written:
         """The answers of all buckets; Spark computes the select lists that it has to."""
@@ -95,10 +96,15 @@ class OnExecutors:
         """A batch counts: workers may go on from what they have of it."""
         self.recent = {name: known for name, known in self.recent.items() if known > batch - RECENT} | {attempt: batch}
 
-    def loaded(self, state: State) -> State:
-        """The state with its tables, for a moment."""
+    def tables(self, state: State, watermark: int | None) -> Tables:
+        """All retained slices, brought here if somebody asks for them."""
         stored = [one for some in by_bucket(state).values() for one in some]
-        return State([stored_segment(one, self.checkpoint, self.live) for one in stored])
+        loaded = State([stored_segment(one, self.checkpoint, self.live) for one in stored])
+        return LazyTables(lambda: loaded.tables(self.live, watermark))
+
+    def close(self) -> None:
+        """No batch runs under this plan any more."""
+        self._plan.destroy()
 
 
 def listed(files: Sequence[tuple[str, int]]) -> State:

@@ -6,7 +6,7 @@ So a slice is written a few times in its life, the files are few, and the bytes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,6 +22,34 @@ from weft.spark.live.retained import END, START, coarsened, conform, merged, ope
 WIDTH = 16
 Tables = Mapping[str, pa.Table]
 """Retained slices by the id of their grouping."""
+
+
+class LazyTables(Mapping[str, pa.Table]):
+    """Retained slices that are read when somebody asks for them.
+
+    Examples
+    --------
+    >>> tables = LazyTables(lambda: {"g0": print("read") or pa.table({"start": [1]})})
+    >>> len(tables["g0"]), list(tables)
+    read
+    (1, ['g0'])
+    """
+
+    def __init__(self, read: Callable[[], Tables]) -> None:
+        self._read = read
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return self._read()
+
+    def __getitem__(self, id: str) -> pa.Table:
+        return self._tables[id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
 
 
 @dataclass(frozen=True)
