@@ -10,6 +10,7 @@ import pytest
 
 from live.driven import SECOND, Collecting, Driven, frame
 from live.live_cases import BEGIN, Case, disordered, model, queries_of, sql
+from weft.errors import WeftError
 from weft.query.model import Window
 from weft.spark.live import answering, job, segments
 from weft.spark.live.checkpoint import Checkpoint
@@ -114,6 +115,31 @@ def test_a_death_at_any_point_loses_nothing_and_repeats_nothing(spark, tmp_path,
     assert deaths, f"nothing died {point}"
     for name, query in naive.queries.items():
         assert driven.rows(name) == query.answers, sql(queries[name])
+
+
+def test_a_drain_that_a_death_cut_short_is_finished_before_new_rows_are_looked_at(spark, tmp_path, monkeypatch):
+    queries, batches = queries_of(5), disordered(5, 30 * SECOND)
+    naive = model(queries, LATENESS)
+    driven = Driven(spark, tmp_path, LATENESS)
+    driven.add({name: sql(query) for name, query in queries.items()})
+    for rows in batches[:-1]:
+        naive.feed(rows)
+        driven.feed(rows)
+
+    def death(*_: object) -> None:
+        raise DiedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(History, "commit", death)
+        with pytest.raises(DiedError):
+            driven.job.drain()
+    naive.drain()
+    again = Driven(spark, tmp_path, LATENESS, driven.sink)
+    assert again.job.last.drained
+    for name, query in naive.queries.items():
+        assert again.rows(name) == query.answers, sql(queries[name])
+    with pytest.raises(WeftError, match="drained"):
+        again.feed(batches[-1])
 
 
 def alive(spark, folder, sink):

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from live.driven import SECOND, Driven
-from live.live_cases import BEGIN, Case, case_of, naive_query, sql
+from live.live_cases import BEGIN, Case, case_of, close_case, naive_query, sql
 from live.naive_stream import NaiveStream
+from weft.catalog.database import CatalogError, Database
 from weft.optimize.constants import Constants
 from weft.query.model import Window
+from weft.spark import sample
+from weft.spark.live.history import History
+from weft.spark.live.records import PlanRecord
 
 LATENESS = 5 * SECOND
 
@@ -47,9 +55,10 @@ def random_changes(spark, folder: Path, seed: int, operations: int, restarts: fl
                 done["drop"] += 1
             else:
                 name = f"q{done['add']}"
-                # some ask what others ask, or nearly
-                like = rnd.choice(list(cases.values())) if cases and rnd.random() < 0.5 else None
-                added[name] = like or case_of(rnd)
+                # some ask what others ask, many nearly the same
+                kind = rnd.choice(("copy", "any", "close", "close", "close"))
+                copied = rnd.choice(list(cases.values())) if cases and kind == "copy" else None
+                added[name] = copied or (case_of(rnd) if kind == "any" else close_case(rnd))
                 driven.add({name: sql(added[name])})
                 done["add"] += 1
         if rnd.random() < restarts:
@@ -86,10 +95,10 @@ def replay(naive: NaiveStream, name: str, rows: list[tuple], watermark: int | No
             alone._count(naive.queries[name], row)
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", [7])
 def test_every_query_is_answered_for_its_lifetime(spark, tmp_path, seed):
-    done = random_changes(spark, tmp_path, seed, operations=14)
-    assert done["add"]
+    done = random_changes(spark, tmp_path, seed, operations=24, restarts=0.2)
+    assert done["from retained slices"]
 
 
 def test_a_query_whose_slices_were_retained_is_answered_from_them(spark, tmp_path):
@@ -122,6 +131,220 @@ def test_a_query_whose_slices_were_retained_is_answered_from_them(spark, tmp_pat
         naive.feed(rows)
     naive.drain()
     assert driven.rows("short") == naive.queries["short"].answers
+
+
+WINDOW = Window(60 * SECOND, 10 * SECOND)
+TOTAL = Case(WINDOW, None, True, ("sum(v)",))
+COUNT = Case(WINDOW, None, True, ("count(*)",))
+ABOVE = Case(WINDOW, 50, True, ("sum(v)",))
+
+
+class Added:
+    """A stream over eight batches of some queries, then other queries, then two batches more."""
+
+    def __init__(self, spark, folder: Path, running: dict[str, Case]) -> None:
+        self.spark, self.folder = spark, folder
+        self.driven = Driven(spark, folder, LATENESS)
+        rnd = random.Random(11)
+        self.batches = [batch_of(rnd, number) for number in range(10)]
+        self.rows: list[tuple] = []
+        self.driven.add({name: sql(case) for name, case in running.items()})
+
+    def feed(self, count: int) -> None:
+        """Some batches more."""
+        for _ in range(count):
+            self.driven.feed(self.batches[0])
+            self.rows += self.batches.pop(0)
+
+    def restart(self) -> None:
+        """The next driver."""
+        self.driven = Driven(self.spark, self.folder, LATENESS, self.driven.sink)
+
+    def add(self, **cases: Case) -> bool:
+        """Queries are added, the stream goes to its end; whether all were answered from what was retained.
+
+        Whether or not they were, each answer holds all rows of its window.
+        """
+        seen = max(row[0] for row in self.rows)
+        self.driven.add({name: sql(case) for name, case in cases.items()})
+        self.feed(len(self.batches))
+        self.driven.job.drain()
+        firsts = self.driven.job.live.record.first
+        for name, case in cases.items():
+            naive = NaiveStream(LATENESS, {name: naive_query(case, firsts[name])}, seen - LATENESS)
+            naive.feed(self.rows)
+            naive.drain()
+            assert self.driven.rows(name) == naive.queries[name].answers, sql(case)
+        return all(firsts[name] <= seen for name in cases)
+
+
+def test_an_argument_that_was_evaluated_for_other_rows_does_not_answer_a_new_query(spark, tmp_path):
+    stream = Added(spark, tmp_path, {"d": COUNT, "a": ABOVE})
+    stream.feed(8)
+    assert not stream.add(c=TOTAL)
+
+
+def test_an_argument_that_was_evaluated_for_a_filter_does_not_answer_a_new_query(spark, tmp_path):
+    both = Case(WINDOW, None, True, ("count(*)", "sum(v) FILTER (WHERE v % 2 = 0)"))
+    stream = Added(spark, tmp_path, {"both": both})
+    stream.feed(8)
+    assert not stream.add(c=TOTAL)
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+def test_a_key_that_was_evaluated_for_other_rows_does_not_answer_a_new_query(spark, tmp_path, monkeypatch, conditional):
+    chosen = sample.choose_sharding
+    monkeypatch.setattr(sample, "choose_sharding", lambda one: replace(chosen(one), conditional=conditional))
+    stream = Added(spark, tmp_path, {"a": replace(COUNT, where=50), "d": replace(COUNT, by="v % 3")})
+    stream.feed(8)
+    (grouping,) = stream.driven.job.live.groupings.values()
+    assert grouping.conditional is conditional, "both keys are in one grouping"
+    assert not stream.add(c=COUNT)
+
+
+def test_an_argument_that_was_evaluated_for_all_rows_answers_a_new_query_about_some(spark, tmp_path):
+    stream = Added(spark, tmp_path, {"a": TOTAL, "d": replace(COUNT, where=50)})
+    stream.feed(8)
+    stream.restart()
+    assert stream.add(c=ABOVE)
+
+
+def test_an_argument_that_nobody_asked_for_in_between_answers_from_then_on(spark, tmp_path):
+    stream = Added(spark, tmp_path, {"d": COUNT, "a": ABOVE, "c": TOTAL})
+    stream.feed(3)
+    stream.driven.catalog.drop("c")
+    stream.feed(2)
+    stream.driven.add({"c": sql(TOTAL)})
+    stream.feed(3)
+    stream.restart()
+    since = stream.driven.job.live.record.first["c"]
+    assert stream.add(e=TOTAL)
+    assert stream.driven.job.live.record.first["e"] >= since
+
+
+def test_slices_that_an_older_weft_retained_answer_no_new_query(spark, tmp_path):
+    stream = Added(spark, tmp_path, {"a": TOTAL})
+    stream.feed(8)
+    for manifest in (tmp_path / "weft" / "batches").glob("??????????.json"):
+        manifest.write_text(manifest.read_text().replace('"evaluated": true, ', ""))
+    stream.restart()
+    assert not stream.add(c=TOTAL)
+
+
+def test_what_a_stopped_query_kept_answers_nobody_after_a_restart(spark, tmp_path):
+    stream = Added(spark, tmp_path, {"d": COUNT, "a": ABOVE})
+    stopped = sql(TOTAL).replace("sum(v) AS a0", "sum(v) AS a0, sum(10 / (v - 1000)) AS b")
+    stream.driven.add({"broken": stopped})
+    stream.feed(7)
+    stream.batches[0] = [*stream.batches[0], (stream.batches[0][-1][0], "a", 1000, 0.0)]
+    stream.feed(1)
+    assert "broken" in stream.driven.job.last.failed
+    stream.restart()
+    assert not stream.add(c=TOTAL)
+
+
+BAD_WHERE = "SELECT window.start, count(*) AS n FROM s WHERE 10 / v > 2 GROUP BY window(ts, '10 seconds')"
+BAD_KEY = "SELECT window.start, 10 / v AS g, count(*) AS n FROM s GROUP BY window(ts, '10 seconds'), 10 / v"
+GOOD = {"a": TOTAL, "d": replace(COUNT, by="v % 3")}
+
+
+def without_zeros(rows: list[tuple]) -> list[tuple]:
+    """Rows that divide anything."""
+    return [(t, k, max(v, 1), x) for t, k, v, x in rows]
+
+
+@pytest.mark.parametrize("batch", ["first", "later"])
+def test_a_condition_or_key_that_a_value_stops_is_refused_by_name_and_all_others_go_on(spark, tmp_path, batch):
+    stream = Added(spark, tmp_path, GOOD)
+    stream.driven.add({"where": BAD_WHERE, "key": BAD_KEY})
+    stream.batches = [without_zeros(rows) for rows in stream.batches]
+    zero = 0 if batch == "first" else 3
+    stream.batches[zero] = [*stream.batches[zero], (stream.batches[zero][0][0], "a", 0, 0.0)]
+    stream.feed(6)
+    refused(stream, "where", "key")
+
+
+def test_a_condition_or_key_of_a_new_query_that_a_value_stops_is_refused_by_name_and_all_others_go_on(spark, tmp_path):
+    stream = Added(spark, tmp_path, GOOD)
+    stream.feed(3)
+    stream.driven.add({"where": BAD_WHERE, "key": BAD_KEY})
+    stream.batches[0] = [*stream.batches[0], (stream.batches[0][0][0], "a", 0, 0.0)]
+    stream.feed(3)
+    refused(stream, "where", "key")
+
+
+def refused(stream: Added, *names: str) -> None:
+    """These are refused for a division by zero, and the answers of the others are right."""
+    entries = stream.driven.catalog.entries("refused")
+    assert {entry.name for entry in entries} == set(names)
+    assert all("zero" in entry.reason.lower() for entry in entries)
+    assert set(stream.driven.job.live.record.queries) == set(GOOD)
+    stream.driven.job.drain()
+    naive = NaiveStream(LATENESS, {name: naive_query(case) for name, case in GOOD.items()})
+    naive.feed(stream.rows)
+    naive.drain()
+    assert all(stream.driven.rows(name) == query.answers for name, query in naive.queries.items())
+
+
+@contextmanager
+def away() -> Iterator[None]:
+    """No catalog can be reached."""
+
+    def fail(_: Database) -> NoReturn:
+        raise CatalogError("the catalog is away")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Database, "read", fail)
+        patch.setattr(Database, "write", fail)
+        yield
+
+
+def test_a_catalog_that_is_away_does_not_stop_the_stream(spark, tmp_path, caplog):
+    stream = Added(spark, tmp_path, GOOD)
+    stream.feed(3)
+    stream.driven.add({"late": sql(COUNT)})
+    with away():
+        stream.feed(2)
+    assert "late" not in stream.driven.job.live.record.queries
+    assert [record.getMessage() for record in caplog.records].count(
+        "the catalog is away; the queries stay as they are until it is back"
+    ) == 1
+    stream.feed(1)
+    assert "late" in stream.driven.job.live.record.queries
+    assert not stream.driven.catalog.entries("pending")
+
+
+def test_a_catalog_that_goes_while_a_plan_is_made_is_told_of_it_later(spark, tmp_path, monkeypatch):
+    stream = Added(spark, tmp_path, GOOD)
+    kept = History.keep_plan
+
+    def keep_plan(history: History, record: PlanRecord) -> PlanRecord:
+        outage.enter_context(away())
+        return kept(history, record)
+
+    with ExitStack() as outage:
+        monkeypatch.setattr(History, "keep_plan", keep_plan)
+        stream.feed(2)
+    assert {entry.state for entry in stream.driven.catalog.entries()} == {"pending"}
+    stream.feed(1)
+    assert {(entry.state, entry.batch) for entry in stream.driven.catalog.entries()} == {("active", 0)}
+    assert [(plan.version, plan.batch) for plan in stream.driven.catalog.plans()] == [(1, 0)]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_query_that_a_value_stops_while_the_catalog_is_away_is_refused_when_it_is_back(spark, tmp_path, restarted):
+    stream = Added(spark, tmp_path, GOOD)
+    stream.driven.add({"where": BAD_WHERE})
+    stream.batches = [without_zeros(rows) for rows in stream.batches]
+    stream.feed(2)
+    stream.batches[0] = [*stream.batches[0], (stream.batches[0][0][0], "a", 0, 0.0)]
+    with away():
+        stream.feed(3)
+    assert not stream.driven.catalog.entries("refused")
+    if restarted:
+        stream.restart()
+    stream.feed(1)
+    refused(stream, "where")
 
 
 def test_a_query_that_would_cut_the_others_to_pieces_gets_slices_of_its_own(spark, tmp_path, monkeypatch):

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType
 
-from weft.plan.layout import SLICE, Slot, Use, layout, may_overflow
-from weft.plan.model import BITS, Plan, Predicate, batched, digest, key_column
+from weft.plan.asking import argument_column, asked_by
+from weft.plan.layout import SLICE, Slot, Use, layout
+from weft.plan.model import BITS, Plan, Predicate, batched, key_column
 from weft.query.model import Expression
 from weft.slicing.progression import Progression
 from weft.spark.finals import GROUPING
@@ -146,14 +147,12 @@ def _signature(plan: Plan, predicates: Sequence[Predicate]) -> str:
 def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
     """Keys, slices, signatures and aggregates' arguments, and nothing else."""
     columns: dict[str, str] = {}
+    for (name, expression), askers in _askers(plan).items():
+        columns[name] = _guarded(plan, expression, askers)
     for grouping in plan.groupings:
-        for key, name in zip(grouping.keys, grouping.key_columns, strict=True):
-            columns[name] = _guarded(plan, key, _askers_of_key(plan, key))
         columns[grouping.slice_column] = slice_start(TIME, grouping.progressions)
         for name, word in grouping.signatures:
             columns[name] = _signature(plan, word)
-    for (argument, summed), askers in _askers_of_arguments(plan).items():
-        columns[argument_column(argument, summed)] = _guarded(plan, argument, askers)
     conditional = {p for grouping in plan.groupings if grouping.conditional for p in grouping.predicates}
     for predicate in plan.predicates:
         if predicate in conditional:
@@ -164,19 +163,12 @@ def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
     return rows.selectExpr(*(f"{text} AS {name}" for name, text in columns.items()))
 
 
-def _askers_of_key(plan: Plan, key: Expression) -> set[Predicate]:
-    return {query.predicate for query in plan.queries if key in query.query.keys}
-
-
-def _askers_of_arguments(plan: Plan) -> dict[tuple[Expression, bool], set[Predicate]]:
-    """Which rows each argument is wanted for, those of sums that may overflow by themselves."""
-    askers: dict[tuple[Expression, bool], set[Predicate]] = {}
+def _askers(plan: Plan) -> dict[tuple[str, Expression], set[Predicate]]:
+    """Every key and argument, and which rows it is wanted for."""
+    askers: dict[tuple[str, Expression], set[Predicate]] = {}
     for query in plan.queries:
-        for call in query.calls:
-            summed = {may_overflow(template, call) for partial in call.partials for template in partial.measure.columns}
-            for argument in call.call.arguments:
-                for one in summed:
-                    askers.setdefault((argument, one), set()).add(query.predicate_of(call))
+        for asked in asked_by(query):
+            askers.setdefault((asked.column, asked.expression), set()).add(asked.rows)
     return askers
 
 
@@ -185,11 +177,6 @@ def _guarded(plan: Plan, expression: Expression, askers: set[Predicate]) -> str:
     if any(asker.everything for asker in askers):
         return _own(expression)
     return f"CASE WHEN {_any(plan, askers)} THEN {_own(expression)} END"
-
-
-def argument_column(argument: Expression, summed: bool) -> str:
-    """The column of an aggregate's argument."""
-    return digest("a", argument.canonical, *(["summed"] if summed else []))
 
 
 def slice_start(time: str, progressions: Iterable[Progression]) -> str:

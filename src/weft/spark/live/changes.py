@@ -17,11 +17,8 @@ from weft.plan.model import BoundQuery, Grouping, key_column
 from weft.slicing.progression import edges_of
 from weft.spark.bind import Bound
 from weft.spark.live.planning import LivePlan, Wanted
-from weft.spark.live.records import PlanRecord
-from weft.spark.live.retained import END, START, needed_names, straddled
-
-EVERYTHING = "*"
-"""Stands in ``since`` for the slices themselves."""
+from weft.spark.live.records import EVERYTHING, UNKEPT, PlanRecord
+from weft.spark.live.retained import END, START, kept_names, needs, straddled
 
 MANY_AT_ONCE = 50
 """More new queries than these are not weighed one by one, as the batch waits: they join others of their keys."""
@@ -76,7 +73,13 @@ def changed_plan(past: Past, wanted: Wanted) -> PlanRecord:
         if instant is not None:
             first[name] = instant
     return replace(
-        before, queries=wanted.texts, entries=wanted.entries, groupings=groupings, first=first, next_id=next_id
+        before,
+        version=UNKEPT,
+        queries=wanted.texts,
+        entries=wanted.entries,
+        groupings=groupings,
+        first=first,
+        next_id=next_id,
     )
 
 
@@ -133,11 +136,15 @@ def retained_since(past: Past, described: Mapping[str, Any], query: BoundQuery) 
     grouping = past.live.groupings.get(id)
     if grouping is None:
         return unseen  # it was made in this very change, for another new query
-    names = needed_names(grouping.conditional, query)
-    if not names <= kept_names(grouping):
-        return unseen
     since = past.since.get(id, {})
-    instants = [since[name] for name in (EVERYTHING, *names) if name in since]
+    kept = kept_names(grouping)
+    instants = [since[EVERYTHING]] if EVERYTHING in since else []
+    for need in needs(grouping.conditional, query):
+        met = need & kept
+        if not met:
+            return unseen
+        if all(name in since for name in met):
+            instants.append(min(since[name] for name in met))
     table = past.tables.get(id)
     if table is not None and is_straddled(table, query, max(instants, default=None)):
         return unseen
@@ -149,11 +156,6 @@ def is_straddled(table: pa.Table, query: BoundQuery, since: int | None) -> bool:
     starts, ends = (np.asarray(flatten(table.column(name))) for name in (START, END))
     inside = straddled(starts, ends, edges_of(query.query.window))
     return bool(inside.any() if since is None else (inside & (ends > since)).any())
-
-
-def kept_names(grouping: Grouping) -> set[str]:
-    """The names of all that a grouping keeps of a slice."""
-    return set().union(*(needed_names(grouping.conditional, query) for query in grouping.queries))
 
 
 def next_since(

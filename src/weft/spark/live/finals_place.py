@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal, get_args
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.errors import WeftError
 from weft.plan.model import Plan
 from weft.spark.bind import Bound, Stream
+from weft.spark.failures import data_error
 from weft.spark.finals import GROUPING
 from weft.spark.live.changes import tree_of
 from weft.spark.live.planning import LivePlan
@@ -41,7 +43,12 @@ def is_for_executors(
         return finals == "executors"
     if rows is None or not record.groupings or rows.count() * len(record.groupings) < MANY_SLICES:
         return False
-    return estimated_slices(stream, record, bound, rows) >= MANY_SLICES
+    try:
+        return estimated_slices(stream, record, bound, rows) >= MANY_SLICES
+    except PySparkException as error:
+        if data_error(error) is None:
+            raise
+        return False  # the batch will leave out the queries that a value stops; nobody knows what is left of them
 
 
 def estimated_slices(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound], rows: DataFrame) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from uuid import uuid4
@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from weft.catalog.catalog import Catalog
+from weft.catalog.database import CatalogError
 from weft.errors import WeftError
 from weft.plan.model import BoundQuery
 from weft.slicing.edge_rate import MICROSECONDS
@@ -20,7 +21,7 @@ from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
 from weft.spark.live import segments
 from weft.spark.live.answering import SelectLists, Written, write_answers
-from weft.spark.live.changes import EVERYTHING, Past, changed_plan, next_since
+from weft.spark.live.changes import Past, changed_plan, next_since
 from weft.spark.live.clock import Clock, largest_of, watermark_after
 from weft.spark.live.collect import Bringing, Collected, Scattering, collector_of
 from weft.spark.live.committed import committed_batch
@@ -30,7 +31,7 @@ from weft.spark.live.lease import Lease
 from weft.spark.live.on_executors import OnExecutors, listed, state_of
 from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
-from weft.spark.live.records import BatchStart, Counts, Manifest, PlanRecord, Settings
+from weft.spark.live.records import EVERYTHING, UNKEPT, BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.spark.live.registry import Registry
 from weft.spark.live.state import Segment, State, Tables, by_grouping, conformed, open_rows, reach
 from weft.spark.live.turn import Finals
@@ -122,16 +123,23 @@ class Job:
             self._load()
             self.history.sweep(self.kept)
         self.outbox.open(self.last.batch)
+        self.registry.refuse((id, name, reason) for id, name, reason in self.last.refusals)
         self._refuse_failed()
         for manifest in self.kept:
             if manifest.batch >= self.outbox.behind:
                 self._deliver(manifest)
+        started = self.history.started(self.last.batch + 1)
+        if started is not None and started.drain:
+            # the last step was begun: rows that came since belong to no window of this checkpoint
+            self.drain()
 
     def _load(self) -> None:
         """The state as the last manifest lists it."""
         manifest = self.last
         self.state = State()
         live = self._plan(manifest.plan)
+        if manifest.failed:
+            live = self._left(live, manifest.failed)
         self._follow(live)
         if live.record.buckets:
             self.state = listed(manifest.state)
@@ -226,16 +234,19 @@ class Job:
                     self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch)
                 return self._finish(collected, start, failed)
             failed |= found
-            self._follow(live_plan(self.stream, without(self.live.record, found), self.live.bound))
+            self._follow(self._left(self.live, found))
+
+    def _left(self, live: LivePlan, failed: Collection[str]) -> LivePlan:
+        """What is left of a plan without the queries that a value stopped: a plan that has yet to be written down."""
+        return live_plan(self.stream, without(live.record, failed), live.bound)
 
     def _culprits(self, live: LivePlan, rows: DataFrame) -> dict[str, str]:
         """The queries that cannot be computed over these rows, and why."""
 
         def attempt(some: Sequence[BoundQuery]) -> str | None:
             others = {query.name for query in live.plan.queries} - {query.name for query in some}
-            reduced = live_plan(self.stream, without(live.record, others), live.bound)
             try:
-                with slices(self._readable(rows), reduced.plan) as cut:
+                with slices(self._readable(rows), self._left(live, others).plan) as cut:
                     cut.frame.write.format("noop").mode("overwrite").save()
             except PySparkException as error:
                 return data_error(error)
@@ -275,8 +286,10 @@ class Job:
             largest=largest,
             state=[(segment.file or "", segment.level) for segment in turned.state.segments],
             since=self._since(live, watermark, largest),
+            evaluated=True,
             answers={name: [f"{attempt}/{file}" for file in files] for name, files in turned.written.files.items()},
             failed={**failed, **turned.written.failed},
+            refusals=list(self.registry.refusals),
             counts=asdict(counts),
             drained=start.drain,
         )
@@ -353,6 +366,10 @@ class Job:
         self._deliver(self.last)
         self.clock.note("deliver")
         self._refuse_failed()
+        assert self.live is not None
+        if not self.live.record.queries.keys().isdisjoint(self.last.failed):
+            # stopped when its answers were read: it ends here, as after a restart
+            self._follow(self._left(self.live, self.last.failed))
         for listener in self.listeners:
             listener(self, self.last)
         while len(self.kept) > 2:
@@ -372,26 +389,39 @@ class Job:
 
     def _refuse_failed(self) -> None:
         if self.last.failed:
-            self.registry.refuse_failed(self.last, self.history.plan(self.last.plan))
+            entries = self.history.plan(self.last.plan).entries
+            reasons = {name: f"batch {self.last.batch}: {reason}" for name, reason in self.last.failed.items()}
+            self.registry.refuse([(entries[name], name, reason) for name, reason in reasons.items()])
 
     # --------------------------------------------------------------------------------------------------- queries
 
     def _wanted_plan(self, rows: DataFrame | None, batch: int) -> int:
         """The version of the plan for the next batch: another one if the catalog has changed."""
-        version = self.registry.changed
-        if self.live is not None and version is None and (self.live.record.sampled or self.last.largest is not None):
-            return self.live.record.version
-        record = self._next_record(self.registry.wanted(), rows)
-        if self.live is not None and record == replace(self.live.record, version=record.version):
-            record = self.live.record
-        else:
-            record = self.history.keep_plan(record)
-            described = {"queries": record.queries, "groupings": record.groupings}
-            self.registry.catalog.record_plan(record.version, batch, described)
+        live = self.live
+        try:
+            version = self.registry.changed
+            if live is not None and version is None and (live.record.sampled or self.last.largest is not None):
+                return self._kept(live.record, batch).version
+            wanted = self.registry.wanted()
+        except CatalogError as error:
+            if live is None:
+                raise
+            self.registry.miss(error)
+            return self._kept(live.record, batch).version
+        record = self._kept(self._next_record(wanted, rows), batch)
         if version is not None:
             # as it was before the entries were read: a change that came in between is seen at the next batch
             self.registry.planned(version, record, batch)
         return record.version
+
+    def _kept(self, record: PlanRecord, batch: int) -> PlanRecord:
+        """The plan as it is written down: the present one if it is the same."""
+        if self.live is not None and record == replace(self.live.record, version=record.version):
+            record = self.live.record
+        if record.version == UNKEPT:
+            record = self.history.keep_plan(record)
+            self.registry.describe(record, batch)
+        return record
 
     def _next_record(self, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
         if self.live is None or self.last.largest is None:
@@ -405,9 +435,9 @@ class Job:
         else:
             tables = self._executors.tables(self.state, watermark)
         record = changed_plan(Past(self.live, tables, self.last.since, self.last.largest, self._rate), wanted)
-        if self.live.record.groupings:
+        if self.live.record.groupings or self.state.segments:
             return in_buckets(record, record.buckets, wanted.bound)
-        return self._placed(record, wanted, None if rows is None else self._readable(rows))
+        return self._placed(replace(record, buckets=0), wanted, None if rows is None else self._readable(rows))
 
     def _placed(self, record: PlanRecord, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
         """A plan for which there is no state yet, with where its finals run: from then on that stays so."""

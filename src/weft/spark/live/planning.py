@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 
@@ -20,12 +21,14 @@ from weft.query.model import Window
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.emission import Emission
-from weft.spark.live.records import PlanRecord
+from weft.spark.failures import culprits, data_error
+from weft.spark.live.records import UNKEPT, PlanRecord
 from weft.spark.live.retained import END, START
 from weft.spark.packing import Packing
 from weft.spark.rows import slices
-from weft.spark.sample import adapt
+from weft.spark.sample import adapt, look
 
+Value = TypeVar("Value")
 MOST_SLICES = 1_000_000
 """So many slices of one key a query may need: 30 days by 1 second would be 2.6 million."""
 
@@ -148,7 +151,7 @@ def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique
     plan = build(stream.name, stream.event_time, [one.query for one in wanted.bound.values()], technique)
     sampled = rows is not None and bool(plan.queries)
     if rows is not None and sampled:
-        plan = adapt(plan, rows)
+        plan = fitted(plan, rows)
     members = [[query.name for query in grouping.queries] for grouping in plan.groupings]
     for names in members:
         names += [name for name, original in plan.same_as.items() if original in names]
@@ -157,8 +160,32 @@ def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique
         for number, (names, grouping) in enumerate(zip(members, plan.groupings, strict=True))
     ]
     return PlanRecord(
-        0, wanted.texts, wanted.entries, groupings, next_id=len(groupings), technique=technique, sampled=sampled
+        UNKEPT, wanted.texts, wanted.entries, groupings, next_id=len(groupings), technique=technique, sampled=sampled
     )
+
+
+def fitted(plan: Plan, rows: DataFrame) -> Plan:
+    """The plan fitted to the data; queries that a value stops stand apart, for the batch to leave them out by name."""
+    try:
+        return adapt(plan, rows)
+    except PySparkException as error:
+        if data_error(error) is None:
+            raise
+
+    def of(some: Iterable[BoundQuery]) -> Plan:
+        return build(plan.stream, plan.event_time, some, plan.technique)
+
+    def attempt(some: Sequence[BoundQuery]) -> str | None:
+        try:
+            look(of(some), rows)
+        except PySparkException as error:
+            return data_error(error)
+        return None
+
+    stopped = culprits(plan.queries, attempt)
+    good = adapt(of(query for query in plan.queries if query.name not in stopped), rows)
+    bad = of(query for query in plan.queries if query.name in stopped)
+    return replace(plan, groupings=(*good.groupings, *bad.groupings))
 
 
 def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) -> LivePlan:
@@ -195,11 +222,21 @@ def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) ->
 
 
 def without(record: PlanRecord, names: Collection[str]) -> PlanRecord:
-    """The same plan without some queries."""
+    """The same plan without some queries; it has no version until it is kept."""
     groupings = [
         {**one, "queries": left}
         for one in record.groupings
         if (left := [name for name in one["queries"] if name not in names])
     ]
-    queries = {name: text for name, text in record.queries.items() if name not in names}
-    return replace(record, queries=queries, groupings=groupings)
+    return replace(
+        record,
+        version=UNKEPT,
+        queries=_others(record.queries, names),
+        entries=_others(record.entries, names),
+        groupings=groupings,
+        first=_others(record.first, names),
+    )
+
+
+def _others(known: Mapping[str, Value], names: Collection[str]) -> dict[str, Value]:
+    return {name: value for name, value in known.items() if name not in names}

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
 
 Record = TypeVar("Record", bound="JsonRecord")
+
+UNKEPT = 0
+"""The version of a plan that has yet to be written down."""
+EVERYTHING = "*"
+"""Stands in ``since`` for the slices themselves."""
 
 
 class JsonRecord:
@@ -99,8 +104,20 @@ class Manifest(JsonRecord):
     """Files of retained slices with the levels of their segments, oldest first."""
     since: dict[str, dict[str, int]] = field(default_factory=dict)
     """By grouping and column: from which event time on it is complete; what is not named, is from the beginning."""
+    evaluated: bool = False
+    """Whether ``since`` tells for which rows keys and arguments were evaluated; that of an older Weft does not."""
     answers: dict[str, list[str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """Queries that a value stopped, and why."""
+    refusals: list[tuple[int, str, str]] = field(default_factory=list)
+    """Entries, names and reasons of queries that earlier batches stopped, while the catalog was away."""
     counts: dict[str, Any] = field(default_factory=dict)
     drained: bool = False
+
+    @classmethod
+    def load(cls, data: bytes) -> Self:
+        """The record of these bytes; nothing that was retained by an older Weft serves new queries."""
+        found = super().load(data)
+        if found.evaluated or found.largest is None:
+            return found
+        return replace(found, since={id: {EVERYTHING: found.largest + 1} for id in found.since})

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from weft.catalog.catalog import Catalog
+from weft.catalog.database import CatalogError
 from weft.spark.bind import Bound, Stream
 from weft.spark.live.planning import Wanted, bind_all
-from weft.spark.live.records import Manifest, PlanRecord
+from weft.spark.live.records import PlanRecord
+
+LOG = logging.getLogger("weft.stream")
+Refusal = tuple[int, str, str]
+"""The number of a query's entry, its name and why it is refused."""
 
 
 class Registry:
-    """Keeps the catalog and the plans of a stream in step."""
+    """Keeps the catalog and the plans of a stream in step.
+
+    A catalog that is away for a while does not stop the stream: what it has to be told, it is told when it is back.
+    """
 
     def __init__(self, stream: Stream, catalog: Catalog) -> None:
         self.catalog = catalog
@@ -19,6 +29,10 @@ class Registry:
         self._bound: dict[str, tuple[str, Bound]] = {}
         self._planned = -1
         self._looked = -1
+        self._untold: list[Callable[[], object]] = []
+        self.refusals: list[Refusal] = []
+        """Refusals that the catalog has yet to hear of."""
+        self._away = False
 
     def bind(self, texts: Mapping[str, str]) -> tuple[dict[str, Bound], dict[str, str]]:
         """Queries bound to the stream, and why others cannot be; each text is looked at once."""
@@ -31,7 +45,9 @@ class Registry:
     @property
     def changed(self) -> int | None:
         """The catalog's version, if the present plan does not follow it; None if it does."""
+        self.catch_up()
         version = self.catalog.version()
+        self._away = False
         return None if version == self._planned else version
 
     def planned(self, version: int, record: PlanRecord, batch: int) -> None:
@@ -51,10 +67,16 @@ class Registry:
 
     def accept(self, record: PlanRecord, batch: int) -> None:
         """Say that the queries of a plan are answered from ``batch`` on."""
-        self._accept(record.entries, batch)
+        self._tell(partial(self._accept, record.entries, batch))
+
+    def describe(self, record: PlanRecord, batch: int) -> None:
+        """Show a plan that is run from ``batch`` on."""
+        described = {"queries": record.queries, "groupings": record.groupings}
+        self._tell(partial(self.catalog.record_plan, record.version, batch, described))
 
     def look(self, following: int) -> None:
         """Decide about new queries between two batches: a stream without rows must not keep people waiting."""
+        self.catch_up()
         version = self.catalog.version()
         if version not in (self._planned, self._looked):
             self._accept(self.wanted().entries, following)
@@ -65,7 +87,33 @@ class Registry:
         if accepted:
             self.catalog.accept_all(accepted, batch)
 
-    def refuse_failed(self, manifest: Manifest, record: PlanRecord) -> None:
-        """Say which queries a value has stopped in a batch: they are not in the next plan."""
-        for name, reason in manifest.failed.items():
-            self.catalog.refuse(name, f"batch {manifest.batch}: {reason}", id=record.entries[name])
+    def refuse(self, refusals: Iterable[Refusal]) -> None:
+        """Say which queries a value has stopped: they are not in the next plan."""
+        self.refusals += refusals
+        self._tell_all()
+
+    def catch_up(self) -> None:
+        """Tell the catalog what it has not heard yet; an error says that it is still away."""
+        while self.refusals:
+            id, name, reason = self.refusals[0]
+            self.catalog.refuse(name, reason, id=id)
+            del self.refusals[0]
+        while self._untold:
+            self._untold[0]()
+            del self._untold[0]
+
+    def miss(self, error: CatalogError) -> None:
+        """Note that the catalog is away; people are told once."""
+        if not self._away:
+            LOG.warning("%s; the queries stay as they are until it is back", error)
+        self._away = True
+
+    def _tell(self, word: Callable[[], object]) -> None:
+        self._untold.append(word)
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        try:
+            self.catch_up()
+        except CatalogError as error:
+            self.miss(error)

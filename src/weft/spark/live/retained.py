@@ -15,6 +15,7 @@ import pyarrow as pa
 from weft.algebra.encode import encode
 from weft.algebra.lower import DataError
 from weft.algebra.measures import Array, flatten
+from weft.plan.asking import asked_by
 from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
 from weft.query.model import Window
 from weft.slicing.progression import Progression
@@ -224,8 +225,25 @@ def partial_columns(grouping: Grouping) -> dict[tuple[Partial, Predicate | None]
     return found
 
 
-def needed_names(conditional: bool, query: BoundQuery) -> set[str]:
-    """The names of all that a query reads of a slice: keys, predicates, partials."""
+def kept_names(grouping: Grouping) -> set[str]:
+    """The names of all that a grouping keeps of a slice."""
+    return {name for query in grouping.queries for name in _own_names(grouping.conditional, query)} | {
+        asked.name for query in grouping.queries for asked in asked_by(query)
+    }
+
+
+def needs(conditional: bool, query: BoundQuery) -> list[set[str]]:
+    """All that a query reads of a slice; each need by the names of what would meet it.
+
+    A key or an argument was evaluated for the rows of those who asked: it serves who asks for the same rows, and
+    everybody if somebody asked for all.
+    """
+    own = [{name} for name in _own_names(conditional, query)]
+    return own + [{asked.name, asked.for_all.name} for asked in asked_by(query)]
+
+
+def _own_names(conditional: bool, query: BoundQuery) -> set[str]:
+    """The names of a query's keys, predicates and partials."""
     names = {key_column(key) for key in query.query.keys}
     # its own predicate also if that lets everything through: where nobody asked for all rows, they were not all kept
     names |= {query.predicate.name, *(predicate.name for predicate in query.predicates if not predicate.everything)}

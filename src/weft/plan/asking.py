@@ -1,0 +1,50 @@
+"""Who asks for what: keys and arguments are evaluated only for rows that some query wants them for.
+
+Rows that nobody asked about could raise errors for nobody; so what a slice holds of an argument is true of its askers'
+rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from weft.plan.layout import may_overflow
+from weft.plan.model import BoundQuery, Predicate, digest, key_column
+from weft.query.model import Expression
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A key or an argument that a query wants evaluated, and for which rows."""
+
+    expression: Expression
+    column: str
+    rows: Predicate
+
+    @cached_property
+    def name(self) -> str:
+        """What it is called where it is written down since when these rows have it."""
+        return digest("e", self.column, self.rows.name)
+
+    @property
+    def for_all(self) -> Asked:
+        """The same for every row."""
+        return replace(self, rows=Predicate())
+
+
+def asked_by(query: BoundQuery) -> Iterator[Asked]:
+    """All that a query wants evaluated; something may come twice."""
+    for key in query.query.keys:
+        yield Asked(key, key_column(key), query.predicate)
+    for call in query.calls:
+        summed = {may_overflow(template, call) for partial in call.partials for template in partial.measure.columns}
+        for argument in call.call.arguments:
+            for one in summed:
+                yield Asked(argument, argument_column(argument, one), query.predicate_of(call))
+
+
+def argument_column(argument: Expression, summed: bool) -> str:
+    """The column of an aggregate's argument; sums that may overflow have their own, as only their rows may reach it."""
+    return digest("a", argument.canonical, *(["summed"] if summed else []))
