@@ -19,7 +19,7 @@ from live.test_deaths import DiedError, after, alive, before
 from live.test_live_changes import random_changes
 from oracle.compare import oracle_session
 from oracle.generate import shape, workload
-from weft.spark.live import bucket_task, on_executors, segments, state
+from weft.spark.live import bucket_task, finals_place, on_executors, segments, state
 from weft.spark.live.bucket_task import BucketTask
 from weft.spark.live.history import History
 from weft.spark.live.on_executors import OnExecutors
@@ -192,6 +192,28 @@ def test_a_query_that_a_value_stops_in_one_bucket_is_refused_and_all_others_go_o
     assert sorted(row[1:] for row in driven.rows("counts")) == [(k, 3 if k == "a" else 1) for k in "abcdefgh"]
     driven.feed([(BEGIN + 20 * SECOND, "a", 1, 0.0)])
     assert list(driven.job.live.record.queries) == ["counts"]
+
+
+def test_the_first_rows_tell_where_finals_run_and_a_checkpoint_keeps_to_it(spark, tmp_path, monkeypatch):
+    rows = [(BEGIN + n * SECOND, k, 1, 0.0) for n in range(10) for k in "abcdefgh"]
+    text = "SELECT window.start, k, sum(v) AS s FROM s GROUP BY window(ts, '5 seconds'), k"
+    few = Driven(spark, tmp_path / "few", 0, finals="auto")
+    few.add({"q": text})
+    few.feed(rows)
+    assert few.job.live.record.buckets == 0
+    monkeypatch.setattr(finals_place, "MANY_SLICES", 12)
+    for kept in (few, Driven(spark, tmp_path / "few", 0, few.sink, finals="executors")):
+        assert kept.job.live.record.buckets == 0
+    many = Driven(spark, tmp_path / "many", 0, finals="auto")
+    many.add({"q": text})
+    many.feed(rows)
+    assert many.job.live.record.buckets == many.job.buckets
+    again = Driven(spark, tmp_path / "many", 0, many.sink, finals="driver")
+    again.add({"total": "SELECT window.start, sum(v) AS s FROM s GROUP BY window(ts, '5 seconds')"})
+    again.feed([(BEGIN + 20 * SECOND, "a", 1, 0.0)])
+    assert again.job.live.record.buckets == many.job.buckets
+    first, second = again.job.live.record.groupings
+    assert (first["placing"], second["placing"]) == ([*again.job.live.groupings["g0"].key_columns], [])
 
 
 def test_state_that_stays_in_its_bucket_is_bounded_and_leaves_no_other_files(spark, tmp_path):

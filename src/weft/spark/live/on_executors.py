@@ -83,6 +83,8 @@ class OnExecutors:
                 lists.compute({name: pa.concat_tables(some) for name, some in sheets.items()}, writing, written)
         written.share(self.live.plan.same_as)
         segments.delete(self.checkpoint, [one.sheets for one in turned if one.sheets is not None])
+        if written.failed and not written.files:
+            self.checkpoint.delete(f"{ANSWERS}/{attempt}")  # no manifest will tell of it
         return written
 
     def _sheets(self, turned: Turned) -> dict[str, pa.Table]:
