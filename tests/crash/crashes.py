@@ -1,6 +1,9 @@
 """Kills at random moments, of drivers, JVMs, executors and Python workers, and what is left after the last restart.
 
-As a script it makes as many kills as it is told, over several runs: ``python tests/crash/crashes.py 100 [SEED]``.
+As a script it makes as many kills as it is told, over several runs::
+
+    python tests/crash/crashes.py 100 [SEED]
+    python tests/crash/crashes.py 100 SEED executors    # finals run there: workers that are killed hold state
 """
 
 from __future__ import annotations
@@ -24,11 +27,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crash.answers import SECOND, Rows, kafka_rows, parquet_rows, postgres_rows, write_source
-from crash.killed_driver import FROZEN, POINTS, Death, Life
+from crash.killed_driver import FROZEN, POINTS, Death, Life, points
 from crash.victims import EXECUTOR, JVM, PYTHON_WORKER, Driver
 from services.kafka import Broker
 from services.postgres import Server
 from weft.catalog import find_catalog
+from weft.spark.live.finals_place import FinalsPlace
 
 FILES = 24
 LOCAL = "local[2,4]"
@@ -93,7 +97,7 @@ class Crashes:
         return driver
 
     def _death(self, *, frozen: bool = False) -> Death:
-        point = self.rnd.choice(list(POINTS))
+        point = self.rnd.choice(points(self.life.finals))
         return Death(point, self.rnd.randint(1, POINTS[point][3]), frozen)
 
     def _at_a_point(self) -> bool:
@@ -255,7 +259,7 @@ def _counted(row: str) -> tuple[tuple[int, str], int]:
     return (round(start.timestamp()) * SECOND, answer["k"]), answer["n"]
 
 
-def main(wanted: int, seed: int) -> None:
+def main(wanted: int, seed: int, finals: FinalsPlace) -> None:
     """Several runs, one setting after another, until there were so many kills; prints what was killed."""
     kills: Counter[str] = Counter()
     restarts = rows = runs = 0
@@ -272,7 +276,7 @@ def main(wanted: int, seed: int) -> None:
                 crashes, compared = crash_and_compare(
                     services,
                     calm,
-                    Life(folder / "source", folder / f"run-{runs}"),
+                    Life(folder / "source", folder / f"run-{runs}", finals=finals),
                     SETTINGS[name],
                     f"{seed} {runs}",
                     wanted - kills.total(),
@@ -287,8 +291,10 @@ def main(wanted: int, seed: int) -> None:
             services.kafka.stop()
             services.postgres.stop()
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(kills.items()))
-    print(f"seed {seed}: {kills.total()} kills in {runs} runs, {restarts} restarts, {rows} rows equal: {told}")
+    total = f"{kills.total()} kills in {runs} runs, {restarts} restarts, {rows} rows equal"
+    print(f"seed {seed}, finals: {finals}: {total}: {told}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    _, kills, *others = sys.argv
+    main(int(kills), int(others[0]) if others else 1, "executors" if "executors" in others else "driver")

@@ -16,8 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 import weft
 from weft.spark.live import answering, segments
 from weft.spark.live.checkpoint import Checkpoint
+from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.history import History
 from weft.spark.live.job import Job
+from weft.spark.live.on_executors import OnExecutors
 from weft.spark.live.outbox import Outbox
 from weft.spark.session import use_java
 from weft.spark.sinks import shelf
@@ -65,6 +67,8 @@ class Life:
     master: str = "local[2,4]"
     through_python: bool = False
     """Whether rows pass Python workers before they come to the engine."""
+    finals: FinalsPlace = "auto"
+    """Where slices become answers."""
     death: Death | None = None
 
 
@@ -119,8 +123,16 @@ POINTS: dict[str, tuple[Any, str, Any, int]] = {
     "postgres rows": (PostgresSink, "_upsert", after, 8),
     "delivered": (Outbox, "_note", before, 8),
     "deleting": (Checkpoint, "delete", before, 8),
+    "turned": (OnExecutors, "turn", after, 3),
 }
 """By name: the function, how death comes to it, and at which call at the latest."""
+IN_WORKERS = {"half of the state", "answers"}
+"""Where no driver comes by whose finals run on the executors."""
+
+
+def points(finals: FinalsPlace) -> list[str]:
+    """The points that a driver comes to."""
+    return [name for name in POINTS if (name not in IN_WORKERS if finals == "executors" else name != "turned")]
 
 
 def arm(death: Death, tell: Connection) -> None:
@@ -212,4 +224,7 @@ def live(life: Life, tell: Connection) -> None:
     sinks = [parquet, *(sink_of(spec) for spec in life.sinks), Reporting(tell)]
     tell.send(READY)
     checkpoint = str(life.folder / "checkpoint")
-    engine.start(checkpoint, lateness=LATENESS, sinks=sinks, available_now=True, drain=True).await_termination()
+    running = engine.start(
+        checkpoint, lateness=LATENESS, sinks=sinks, available_now=True, drain=True, finals=life.finals
+    )
+    running.await_termination()

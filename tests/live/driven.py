@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from weft.catalog import create_catalog
 from weft.spark.bind import Stream
 from weft.spark.live.checkpoint import Checkpoint
+from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.history import History
 from weft.spark.live.job import Job
 from weft.spark.live.records import Settings
@@ -25,6 +27,8 @@ from weft.spark.step import SETTINGS
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("v", pa.int64()), ("x", pa.float64())])
 SECOND = 1_000_000
+FINALS = "WEFT_TEST_FINALS"
+"""The environment variable that tells where finals run: driver or executors."""
 Row = tuple[Any, ...]
 
 
@@ -72,7 +76,14 @@ def unzoned(value: Any) -> Any:
 class Driven:
     """A job over the stream ``s(ts, k, v, x)`` in a folder; a new one on the same folder is a restart."""
 
-    def __init__(self, spark: SparkSession, folder: Path, lateness: int, sink: Collecting | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        lateness: int,
+        sink: Collecting | None = None,
+        finals: FinalsPlace | None = None,
+    ) -> None:
         # as the live engine has it: its own session, with settings that suit the shared pass
         self.spark = spark.newSession()
         for key, value in SETTINGS.items():
@@ -82,7 +93,8 @@ class Driven:
         history = History(Checkpoint(str(folder)))
         settings = history.settings(Settings(uuid4().hex, "s", "ts", lateness))
         stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts")
-        self.job = Job(history, settings, stream, LiveSource(stream.rows), self.catalog, [self.sink])
+        place = finals or finals_place()
+        self.job = Job(history, settings, stream, LiveSource(stream.rows), self.catalog, [self.sink], finals=place)
         self.job.recover()
 
     def add(self, queries: Mapping[str, str]) -> None:
@@ -99,6 +111,11 @@ class Driven:
     def rows(self, query: str) -> Counter[Row]:
         """All answers so far."""
         return Counter(self.sink.rows(query))
+
+
+def finals_place() -> Any:
+    """Where finals run, if a test does not say it."""
+    return os.environ.get(FINALS, "auto")
 
 
 def frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:

@@ -6,6 +6,8 @@ As a script it makes as many runs as it is told and prints the counts::
     python tests/live/equal_streams.py append 50     # against Spark's own append query on the same files
     python tests/live/equal_streams.py late 100      # rows later than allowed against the naive model
     python tests/live/equal_streams.py changes 4     # 50 random adds and drops each
+
+With ``WEFT_TEST_FINALS=executors`` finals run there, in two buckets.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from crash.killed_driver import INTERPRETED, quick_session
-from live.driven import SECOND, table
+from live.driven import SECOND, finals_place, table
 from live.live_cases import BEGIN, Case, disordered, queries_of, sql
 from oracle import compare, generate
 from oracle.compare import Rows
@@ -77,7 +79,7 @@ class PlannedJob(Job):
     """A job whose plans need not be made again: planning takes longer than a short stream."""
 
     def __init__(self, planned: Planned, *arguments: Any) -> None:
-        super().__init__(*arguments)
+        super().__init__(*arguments, finals=finals_place())
         self.planned = planned
         self.registry._bound = planned.bound
 
@@ -95,7 +97,7 @@ class PlannedJob(Job):
 
 
 def _key(record: PlanRecord) -> str:
-    return repr((record.queries, record.groupings, record.first, record.technique))
+    return repr((record.queries, record.groupings, record.first, record.technique, record.buckets))
 
 
 def against_batch(
@@ -208,6 +210,7 @@ def against_append(spark: Any, seed: int, folder: Path) -> int:
         lateness=f"{lateness} microseconds",
         sinks=[ParquetSink(str(folder / "answers"))],
         available_now=True,
+        finals=finals_place(),
     )
     live.await_termination()
     for name, case in cases.items():
@@ -274,7 +277,7 @@ def main(kind: str, runs: int, seconds: float, seed: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             done += one_run(kind, spark, oracle, seed, Path(folder))
         counts = ", ".join(f"{count} {what}" for what, count in done.items())
-        print(f"{kind}, up to seed {seed}: equal; {counts}", flush=True)
+        print(f"{kind}, finals: {finals_place()}, up to seed {seed}: equal; {counts}", flush=True)
 
 
 if __name__ == "__main__":

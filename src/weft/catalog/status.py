@@ -48,6 +48,8 @@ class Status(TypedDict, total=False):
     answers: int
     answers_per_second: float
     state_bytes: int
+    buckets: int
+    """In how many parts the executors keep the state; 0 if the driver does."""
     trees: int
     queries: int
     paused: int

@@ -63,6 +63,8 @@ trigger: 1 second
 # log_format: json
 
 # technique: auto
+# where slices become answers: driver, executors, or as the first rows tell; a checkpoint keeps to it
+# finals: auto
 # master: spark://host:7077
 # memory: 3g
 # spark:

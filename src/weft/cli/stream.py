@@ -70,6 +70,9 @@ def stream_command(
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="human or json.")] = None,
     technique: Annotated[str | None, typer.Option(help="How answers are built from slices.")] = None,
+    finals: Annotated[
+        str | None, typer.Option(help="Where slices become answers: auto, driver or executors; for a new checkpoint.")
+    ] = None,
     master: Annotated[str | None, typer.Option(help="The Spark master; this machine's cores if not given.")] = None,
     memory: Annotated[str | None, typer.Option(help="Memory of the Spark driver.")] = None,
     conf: Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of the Spark session.")] = None,
@@ -105,6 +108,7 @@ def stream_command(
         ("log_level",): ("--log-level", log_level),
         ("log_format",): ("--log-format", log_format),
         ("technique",): ("--technique", technique),
+        ("finals",): ("--finals", finals),
         ("master",): ("--master", master),
         ("memory",): ("--memory", memory),
         ("packages",): ("--packages", _separated(packages)),

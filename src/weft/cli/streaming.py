@@ -111,6 +111,7 @@ def _engine(config: StreamConfig, sinks: Sequence[Sink]) -> LiveEngine:
         sinks,
         catalog_url=config.catalog_url,
         technique=config.technique,
+        finals=config.finals,
         pace=Pace(f"{config.trigger} microseconds" if config.trigger else None, config.available_now, config.drain),
     )
 

@@ -110,7 +110,8 @@ def _figures_table(status: Status) -> Table:
     trees = "1 tree" if status.get("trees") == 1 else f"{count(status.get('trees'))} trees"
     paused = f", {status['paused']:,} paused" if status.get("paused") else ""
     table.add_row("queries", count(status.get("queries")), f"in {trees}{paused}")
-    table.add_row("state", size(status.get("state_bytes")), "")
+    buckets = status.get("buckets")
+    table.add_row("state", size(status.get("state_bytes")), f"in {buckets} buckets on the executors" if buckets else "")
     return table
 
 

@@ -52,6 +52,8 @@ class StreamConfig(Section):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["human", "json"] = "human"
     technique: str = "auto"
+    finals: Literal["auto", "driver", "executors"] = "auto"
+    """Where slices become answers, for a new checkpoint."""
     master: str | None = None
     memory: str = "3g"
     spark: Options = Field(default_factory=dict)

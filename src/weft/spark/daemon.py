@@ -10,6 +10,7 @@ import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
 import weft.spark.computing
+import weft.spark.live.bucket_task
 import weft.spark.step  # noqa: F401
 from weft.spark.warm import warm
 

@@ -27,6 +27,7 @@ from weft.spark.bind import Bound, Stream, bind
 from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
 from weft.spark.live.engine import LiveEngine, Pace
+from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live_sources.specs import live_source
 from weft.spark.rows import slices
 from weft.spark.session import local_session, name_of
@@ -197,6 +198,7 @@ class Engine:
         available_now: bool = False,
         drain: bool = False,
         catalog: str | None = None,
+        finals: FinalsPlace = "auto",
     ) -> LiveEngine:
         """Answer every query over a running stream; queries may come and go meanwhile.
 
@@ -217,6 +219,9 @@ class Engine:
             After that, close all windows: a bounded stream then gives the rows of :meth:`run`.
         catalog
             The database that holds the queries, as a URL; a file in the checkpoint if not given.
+        finals
+            Where slices become answers: ``driver``, in this process, or ``executors``, in as many buckets as the engine
+            has; ``auto`` lets the first rows tell. A checkpoint keeps to what it began with.
         """
         if len(self._streams) != 1:
             raise WeftError(f"a live engine runs on one stream, here are {len(self._streams)}: start one for each")
@@ -230,6 +235,8 @@ class Engine:
             sinks,
             catalog_url=catalog,
             technique=self.technique,
+            finals=finals,
+            buckets=self.buckets,
             pace=pace,
         )
         if self._queries:

@@ -32,48 +32,59 @@ class Written:
     files: dict[str, list[str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    """By query: its rows."""
+    """How many rows each query has."""
 
     @property
     def rows(self) -> int:
-        """Those of all queries."""
+        """How many rows there are."""
         return sum(self.counts.values())
 
     def add(self, name: str, files: list[str], rows: int) -> None:
         """Some files of a query."""
         if files:
-            self.files[name] = list(files)
-            self.counts[name] = rows
+            self.files[name] = [*self.files.get(name, []), *files]
+            self.counts[name] = self.counts.get(name, 0) + rows
+
+    def share(self, same_as: Mapping[str, str]) -> None:
+        """Queries that ask what others ask have their files, or fail as they do."""
+        for name, original in same_as.items():
+            if original in self.files:
+                self.add(name, self.files[original], self.counts[original])
+            if original in self.failed:
+                self.failed[name] = self.failed[original]
 
 
 def write_answers(live: LivePlan, lists: SelectLists, answers: Iterable[Answer], folder: Folder) -> Written:
     """Write all answers under ``folder``, a folder of this attempt alone."""
     written = Written()
-    sheets: dict[str, pa.Table] = {}
     with Writing(folder) as writing:
-        for answer in answers:
-            name = answer.query.name
-            if answer.table is None:
-                written.failed[name] = answer.failure or "it cannot be computed"
-            elif answer.query.direct:
-                written.add(name, [writing.write(answer.table)], len(answer.table))
-            else:
-                sheets[name] = live.sheet.lay_out(name, answer.table)
+        sheets = write_direct(live, answers, writing, written)
         if sheets:
             lists.compute(sheets, writing, written)
-    for name, original in live.plan.same_as.items():
-        if original in written.files:
-            written.add(name, written.files[original], written.counts[original])
-        if original in written.failed:
-            written.failed[name] = written.failed[original]
+    written.share(live.plan.same_as)
     return written
+
+
+def write_direct(live: LivePlan, answers: Iterable[Answer], writing: Writing, written: Written) -> dict[str, pa.Table]:
+    """Write the answers that are rows as they are; gives the others, laid out for Spark to compute from."""
+    sheets: dict[str, pa.Table] = {}
+    for answer in answers:
+        name = answer.query.name
+        if answer.table is None:
+            written.failed[name] = answer.failure or "it cannot be computed"
+        elif answer.query.direct:
+            written.add(name, [writing.write(answer.table)], len(answer.table))
+        else:
+            sheets[name] = live.sheet.lay_out(name, answer.table)
+    return sheets
 
 
 class Writing:
     """Writes files beside each other: Arrow does so without holding Python up."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, prefix: str = "") -> None:
         self.folder = folder
+        self._prefix = prefix
         self._pool = ThreadPoolExecutor(THREADS, "weft-answers")
         self._under_way: list[Future[None]] = []
 
@@ -90,7 +101,7 @@ class Writing:
         """Begin to write a file; gives its name."""
         if not self._under_way:
             self.folder.make_folder("")
-        name = f"{len(self._under_way)}.parquet"
+        name = f"{self._prefix}{len(self._under_way)}.parquet"
         self._under_way.append(self._pool.submit(write_parquet, table, self.folder, name))
         return name
 

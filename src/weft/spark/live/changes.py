@@ -13,7 +13,7 @@ from weft.algebra.measures import flatten
 from weft.optimize.constants import Constants
 from weft.optimize.weaving import Seen, home_of
 from weft.plan.build import join
-from weft.plan.model import BoundQuery, Grouping
+from weft.plan.model import BoundQuery, Grouping, key_column
 from weft.slicing.progression import edges_of
 from weft.spark.bind import Bound
 from weft.spark.live.planning import LivePlan, Wanted
@@ -97,6 +97,8 @@ def placed(
         members = [bound[name].query for name in described["queries"]]
         if all(call.hashed for member in members for call in member.calls) != all(call.hashed for call in query.calls):
             continue
+        if not set(described.get("placing", ())) <= {key_column(key) for key in query.query.keys}:
+            continue  # its keys do not tell the bucket in which a slice of this grouping lies
         keys = {key for member in members for key in member.query.keys}
         if set(query.query.keys) <= keys:
             instant = retained_since(past, described, query)

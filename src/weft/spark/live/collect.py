@@ -1,10 +1,11 @@
-"""The first half of a step on a micro-batch: rows to slices in the JVM, brought to the driver with what was counted."""
+"""The first half of a step on a micro-batch: rows to slices in the JVM, left there or brought here, and counted."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
@@ -12,14 +13,18 @@ from pyspark.sql import functions as F
 
 from weft.plan.model import Predicate
 from weft.query.model import Window
+from weft.spark.live.finals_place import bucket_text
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.refeed import Refed, brought, observed_by, scanned
+from weft.spark.live.refeed import Collecting, Refed, Repeated, brought, observed_by, scanned
 from weft.spark.live.retained import open_since
+from weft.spark.live.scatter import Scatter, Scattered
 from weft.spark.rows import event_micros, predicate_text, slices
+from weft.spark.step import BUCKET
 from weft.spark.unmerged import first_shuffle
 
 READ = "read"
 """The name of what is counted on the way."""
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -35,10 +40,12 @@ class Collected:
     """Rows that no open window wants."""
     bad: int = 0
     """Records that could not be read."""
+    scattered: Scattered | None = None
+    """The slices, where they are not brought to the driver."""
 
 
-class Collector:
-    """Brings the slices of one batch after another, under one plan.
+class Collector(ABC, Generic[Found]):
+    """Makes the slices of one batch after another, under one plan.
 
     Parameters
     ----------
@@ -50,21 +57,38 @@ class Collector:
         self._live = live
         self._good = "true" if mark is None else f"{mark} IS NULL"
         self._marks = [] if mark is None else [mark]
-        self._refed: Refed | None = None
+        self._refed: Refed[Found] | None = None
 
     def collect(self, rows: DataFrame, watermark: int | None) -> Collected:
         """Aggregate the rows to slices, in the JVM."""
         found, counted = self._first(rows) if self._refed is None else self._refed.run(rows)
-        return Collected(
-            None if found is None else self._live.packing.unpack(found),
+        collected = Collected(
+            None,
             counted["rows"],
             counted["rows"] - counted["timed"],
             counted["largest"],
             self._late(rows, counted["smallest"], watermark),
             counted["bad"],
         )
+        return collected if found is None else self._with(found, collected)
 
-    def _first(self, rows: DataFrame) -> tuple[pa.Table | None, Mapping[str, Any]]:
+    @abstractmethod
+    def _packed(self, cut: DataFrame) -> DataFrame:
+        """Slices as they travel."""
+
+    @abstractmethod
+    def _run(self, packed: DataFrame) -> Found:
+        """Have Spark make the slices."""
+
+    @abstractmethod
+    def _again(self, packed: DataFrame) -> Repeated[Found] | None:
+        """The same on other rows, if that is possible."""
+
+    @abstractmethod
+    def _with(self, found: Found, collected: Collected) -> Collected:
+        """The outcome with the slices that were found."""
+
+    def _first(self, rows: DataFrame) -> tuple[Found | None, Mapping[str, Any]]:
         """The same by a plan of its own, which is kept for the next batches if that is possible."""
         event_time = self._live.plan.event_time
         instant = f"CASE WHEN {self._good} THEN {event_micros(rows, event_time)} END"
@@ -82,10 +106,10 @@ class Collector:
             watched.agg(F.count(F.lit(1))).collect()
             return None, read.get
         with slices(watched, self._live.plan) as cut:
-            packed = self._live.packing.pack(cut.frame)
-            found = brought(packed)
+            packed = self._packed(cut.frame)
+            found = self._run(packed)
             if cut.planned is not None:
-                self._refed = Refed.of(first_shuffle(cut.planned).child(), packed)
+                self._refed = Refed.of(first_shuffle(cut.planned).child(), self._again(packed))
             return found, observed_by(packed if cut.planned is None else cut.planned, READ)
 
     def _late(self, rows: DataFrame, smallest: int | None, watermark: int | None) -> int:
@@ -94,6 +118,44 @@ class Collector:
             return 0
         micros = event_micros(rows, self._live.plan.event_time)
         return rows.where(self._good).where(late_text(self._live, micros, watermark)).count()
+
+
+class Bringing(Collector[pa.Table]):
+    """Brings the slices to the driver's process."""
+
+    def _packed(self, cut: DataFrame) -> DataFrame:
+        return self._live.packing.pack(cut)
+
+    def _run(self, packed: DataFrame) -> pa.Table:
+        return brought(packed)
+
+    def _again(self, packed: DataFrame) -> Repeated[pa.Table] | None:
+        return Collecting.of(packed)
+
+    def _with(self, found: pa.Table, collected: Collected) -> Collected:
+        return replace(collected, slices=self._live.packing.unpack(found))
+
+
+class Scattering(Collector[Scattered]):
+    """Leaves the slices with the executors, each in its bucket."""
+
+    def _packed(self, cut: DataFrame) -> DataFrame:
+        placed = cut.selectExpr("*", f"{bucket_text(self._live)} AS {BUCKET}")
+        return self._live.packing.pack(placed).repartitionById(self._live.record.buckets, F.col(BUCKET))
+
+    def _run(self, packed: DataFrame) -> Scattered:
+        return Scattered.run(packed, packed._jdf.queryExecution().executedPlan())
+
+    def _again(self, packed: DataFrame) -> Repeated[Scattered] | None:
+        return Scatter.of(packed)
+
+    def _with(self, found: Scattered, collected: Collected) -> Collected:
+        return replace(collected, scattered=found)
+
+
+def collector_of(live: LivePlan, mark: str | None) -> Bringing | Scattering:
+    """What makes the slices of batches, for where their finals run."""
+    return Scattering(live, mark) if live.record.buckets else Bringing(live, mark)
 
 
 def open_for_all(live: LivePlan, watermark: int) -> int:

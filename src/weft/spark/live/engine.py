@@ -20,6 +20,7 @@ from weft.errors import QueriesError, WeftError
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Stream
 from weft.spark.live.checkpoint import Checkpoint
+from weft.spark.live.finals_place import FinalsPlace, check_place
 from weft.spark.live.history import History
 from weft.spark.live.job import Job
 from weft.spark.live.planning import bind_all
@@ -62,8 +63,11 @@ class LiveEngine:
         *,
         catalog_url: str | None = None,
         technique: str = "auto",
+        finals: FinalsPlace = "auto",
+        buckets: int | None = None,
         pace: Pace | None = None,
     ) -> None:
+        check_place(finals)
         if not source.rows.isStreaming:
             raise WeftError(f"stream {stream.name} is not a streaming DataFrame: use spark.readStream, or .run()")
         self.stream = stream
@@ -75,7 +79,16 @@ class LiveEngine:
         settings = history.settings(Settings(uuid4().hex, stream.name, stream.event_time, lateness))
         self.progress = Progress()
         self.job = Job(
-            history, settings, stream, source, self.catalog, sinks, technique=technique, listeners=[self.progress.note]
+            history,
+            settings,
+            stream,
+            source,
+            self.catalog,
+            sinks,
+            technique=technique,
+            finals=finals,
+            buckets=buckets,
+            listeners=[self.progress.note],
         )
         self._turn = threading.Lock()
         self._stopped = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -19,13 +20,15 @@ from weft.spark.bind import Stream
 from weft.spark.failures import culprits, data_error
 from weft.spark.files import Folder
 from weft.spark.live import segments
-from weft.spark.live.answering import SelectLists, write_answers
+from weft.spark.live.answering import SelectLists, Written, write_answers
 from weft.spark.live.changes import Past, changed_plan, next_since
 from weft.spark.live.clock import Clock, largest_of, watermark_after
-from weft.spark.live.collect import Collected, Collector
+from weft.spark.live.collect import Bringing, Collected, Scattering, collector_of
 from weft.spark.live.committed import committed_batch
+from weft.spark.live.finals_place import FinalsPlace, in_buckets, is_for_executors
 from weft.spark.live.history import ANSWERS, History
 from weft.spark.live.lease import Lease
+from weft.spark.live.on_executors import OnExecutors, listed, state_of
 from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
 from weft.spark.live.records import EVERYTHING, UNKEPT, BatchStart, Counts, Manifest, PlanRecord, Settings
@@ -37,6 +40,7 @@ from weft.spark.live_sources.source import BAD, LiveSource
 from weft.spark.rows import slices
 from weft.spark.sinks.sink import Sink
 
+LOG = logging.getLogger("weft.stream")
 NOTHING = Manifest(batch=-1, plan=0, epoch=0, watermark=None, largest=None)
 """What stands before the first commit."""
 NO_ROWS = Collected(None, 0, 0, None, 0)
@@ -50,7 +54,19 @@ class Done:
 
     manifest: Manifest
     state: State
-    finals: Finals
+    finals: Finals | None
+    attempt: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The second half of a step: what it wrote, and the next state."""
+
+    written: Written
+    state: State
+    slices: int
+    finals: Finals | None = None
+    """The caches, where they are in this process."""
 
 
 class Job:
@@ -66,6 +82,8 @@ class Job:
         sinks: Sequence[Sink],
         *,
         technique: str = "auto",
+        finals: FinalsPlace = "auto",
+        buckets: int | None = None,
         listeners: Sequence[Listener] = (),
     ) -> None:
         self.history = history
@@ -74,6 +92,8 @@ class Job:
         self.source = source
         self.registry = Registry(stream, catalog, Shapes(history.checkpoint))
         self.technique = technique
+        self.finals_place = finals
+        self.buckets = buckets or stream.rows.sparkSession.sparkContext.defaultParallelism
         self.listeners = listeners
         self.outbox = Outbox(history.checkpoint, sinks)
         self.lease = Lease.take(history.checkpoint)
@@ -82,8 +102,10 @@ class Job:
         self.finals: Finals | None = None
         self.kept: list[Manifest] = []
         self.clock = Clock()
-        self._collector: Collector | None = None
+        self._collector: Bringing | Scattering | None = None
         self._lists: SelectLists | None = None
+        self._executors: OnExecutors | None = None
+        """Where finals run, if not here."""
         self._told = 0
         """The plan whose queries the sinks have heard of."""
         self._swept = False
@@ -120,6 +142,9 @@ class Job:
         if manifest.failed:
             live = self._left(live, manifest.failed)
         self._follow(live)
+        if live.record.buckets:
+            self.state = listed(manifest.state)
+            return
         for file, level in manifest.state:
             tables = conformed(segments.read(self.history.checkpoint, file), live)
             if tables:
@@ -186,8 +211,13 @@ class Job:
         self.live = live
         self.state = self.state.conformed(live)
         self.finals = None
-        self._collector = Collector(live, None if self.source.letters is None else BAD)
+        self._collector = collector_of(live, None if self.source.letters is None else BAD)
         self._lists = SelectLists(self.stream.session, live)
+        if self._executors is not None:
+            self._executors.close()
+        self._executors = None
+        if live.record.buckets:
+            self._executors = OnExecutors(self.stream.session, self.history.checkpoint, live)
 
     def _run(self, rows: DataFrame, start: BatchStart) -> Done:
         """Compute a batch; queries that a value stops are left out, by name, and all others go on."""
@@ -234,31 +264,19 @@ class Job:
         assert live is not None
         largest = largest_of(self.last.largest, collected.largest)
         watermark = watermark_after(start.watermark, largest, self.settings.lateness)
-        fresh = {} if collected.slices is None else by_grouping(live, collected.slices)
-        fresh = {id: open_rows(table, live, id, start.watermark) for id, table in fresh.items()}
-        self.clock.note("slices")
-        # a batch that fails leaves no half-fed cache behind
-        finals, self.finals = self.finals or Finals(live, self.state, start.watermark), None
-        finals.absorb(fresh)
-        emission = live.emission(start.watermark, None if start.drain else watermark)
         attempt = f"{start.batch:010}-{self.lease.epoch}-{uuid4().hex[:12]}"
-        folder = Folder(f"{self.history.checkpoint.folder.root}/{ANSWERS}/{attempt}")
-        assert self._lists is not None
-        with ThreadPoolExecutor(1, "weft-state") as pool:
-            saving = pool.submit(self._next_state, start, fresh, watermark, attempt)
-            written = write_answers(live, self._lists, finals.answers(emission), folder)
-            self.clock.note("answers")
-            state = saving.result()
+        turn = self._turn_here if self._executors is None else self._turn_there
+        turned = turn(collected, start, watermark, attempt)
         self.clock.note("state")
         counts = Counts(
             rows=collected.rows,
             without_time=collected.without_time,
             late=collected.late,
             bad=collected.bad,
-            slices=sum(map(len, fresh.values())),
-            answers=written.rows,
-            state_rows=state.rows,
-            state_bytes=state.bytes,
+            slices=turned.slices,
+            answers=turned.written.rows,
+            state_rows=turned.state.rows,
+            state_bytes=turned.state.bytes,
             seconds=self.clock.seconds,
         )
         manifest = Manifest(
@@ -267,16 +285,44 @@ class Job:
             epoch=self.lease.epoch,
             watermark=watermark,
             largest=largest,
-            state=[(segment.file or "", segment.level) for segment in state.segments],
+            state=[(segment.file or "", segment.level) for segment in turned.state.segments],
             since=self._since(live, watermark, largest),
             evaluated=True,
-            answers={name: [f"{attempt}/{file}" for file in files] for name, files in written.files.items()},
-            failed={**failed, **written.failed},
+            answers={name: [f"{attempt}/{file}" for file in files] for name, files in turned.written.files.items()},
+            failed={**failed, **turned.written.failed},
             refusals=list(self.registry.refusals),
             counts=asdict(counts),
             drained=start.drain,
         )
-        return Done(manifest, state, finals)
+        return Done(manifest, turned.state, turned.finals, attempt)
+
+    def _turn_here(self, collected: Collected, start: BatchStart, watermark: int | None, attempt: str) -> Turn:
+        """Answers and the next state, in this process."""
+        live = self.live
+        assert live is not None and self._lists is not None
+        fresh = {} if collected.slices is None else by_grouping(live, collected.slices)
+        fresh = {id: open_rows(table, live, id, start.watermark) for id, table in fresh.items()}
+        self.clock.note("slices")
+        # a batch that fails leaves no half-fed cache behind
+        finals, self.finals = self.finals or Finals(live, self.state, start.watermark), None
+        finals.absorb(fresh)
+        emission = live.emission(start.watermark, None if start.drain else watermark)
+        folder = Folder(f"{self.history.checkpoint.folder.root}/{ANSWERS}/{attempt}")
+        with ThreadPoolExecutor(1, "weft-state") as pool:
+            saving = pool.submit(self._next_state, start, fresh, watermark, attempt)
+            written = write_answers(live, self._lists, finals.answers(emission), folder)
+            self.clock.note("answers")
+            state = saving.result()
+        return Turn(written, state, sum(map(len, fresh.values())), finals)
+
+    def _turn_there(self, collected: Collected, start: BatchStart, watermark: int | None, attempt: str) -> Turn:
+        """The same in buckets, on the executors."""
+        assert self._executors is not None and self._lists is not None
+        self.clock.note("slices")
+        turned = self._executors.turn(collected.scattered, self.state, start, watermark, attempt)
+        written = self._executors.written(turned, self._lists, attempt)
+        self.clock.note("answers")
+        return Turn(written, state_of(turned), sum(one.slices for one in turned))
 
     def _next_state(self, start: BatchStart, fresh: Tables, watermark: int | None, attempt: str) -> State:
         """The state after a batch, its new segments written: beside the answers, which do not need it."""
@@ -309,7 +355,9 @@ class Job:
         self.lease.check()
         if counts:
             self.state = done.state
-            self.finals = None if done.finals.is_swollen else done.finals
+            self.finals = None if done.finals is None or done.finals.is_swollen else done.finals
+            if self._executors is not None:
+                self._executors.committed(done.attempt, done.manifest.batch)
             self.kept.append(done.manifest)
         else:
             # the driver before this one committed the batch at the last moment: what it wrote counts
@@ -380,9 +428,24 @@ class Job:
         if self.live is None or self.last.largest is None:
             good = None if rows is None else self._readable(rows)
             sample = good if good is not None and not good.isEmpty() else None
-            return first_plan(self.stream, wanted, sample, self.technique)
-        tables = self.state.tables(self.live, self.last.watermark)
-        return changed_plan(Past(self.live, tables, self.last.since, self.last.largest, self._rate), wanted)
+            record = first_plan(self.stream, wanted, sample, self.technique)
+            return self._placed(record, wanted, sample)
+        watermark = self.last.watermark
+        if self._executors is None:
+            tables: Tables = self.state.tables(self.live, watermark)
+        else:
+            tables = self._executors.tables(self.state, watermark)
+        record = changed_plan(Past(self.live, tables, self.last.since, self.last.largest, self._rate), wanted)
+        if self.live.record.groupings or self.state.segments:
+            return in_buckets(record, record.buckets, wanted.bound)
+        return self._placed(replace(record, buckets=0), wanted, None if rows is None else self._readable(rows))
+
+    def _placed(self, record: PlanRecord, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
+        """A plan for which there is no state yet, with where its finals run: from then on that stays so."""
+        if is_for_executors(self.finals_place, self.stream, record, wanted.bound, rows):
+            LOG.info("slices become answers on the executors, in %d buckets", self.buckets)
+            return in_buckets(record, self.buckets, wanted.bound)
+        return record
 
     @property
     def _rate(self) -> float | None:

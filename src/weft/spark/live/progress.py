@@ -60,6 +60,7 @@ class Progress:
             answers=self._sums["answers"],
             answers_per_second=self._last.get("answers", 0) / seconds if seconds else 0.0,
             state_bytes=self._last.get("state_bytes", 0),
+            buckets=live.record.buckets if live is not None else 0,
             trees=len(live.plan.groupings) if live is not None else 0,
             queries=len(live.record.queries) if live is not None else 0,
             catalog_version=max(job.registry.follows, 0),

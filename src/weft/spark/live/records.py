@@ -51,13 +51,15 @@ class PlanRecord(JsonRecord):
     entries: dict[str, int]
     """The number of each query's entry in the catalog: one that was dropped and added again is another query."""
     groupings: list[dict[str, Any]]
-    """``id``, names of ``queries``, whether it is ``conditional``."""
+    """``id``, names of ``queries``, whether it is ``conditional``; with buckets, the key columns ``placing`` tells."""
     first: dict[str, int] = field(default_factory=dict)
     """When the first window of a query may start, where it came after the stream had begun."""
     next_id: int = 0
     technique: str = "auto"
     sampled: bool = False
     """Whether it was fitted to a sample of rows."""
+    buckets: int = 0
+    """In how many parts the executors keep the state and answer from it; 0 if the driver's process does all of it."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.serializers import NoOpSerializer
@@ -24,6 +24,7 @@ SCAN = "RDDScanExec"
 WATCH = "CollectMetricsExec"
 Plan = Any
 """A physical plan in the JVM."""
+Found = TypeVar("Found", covariant=True)
 
 
 def scanned(rows: DataFrame) -> DataFrame:
@@ -129,26 +130,34 @@ def loosened(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+class Repeated(Protocol[Found]):
+    """What is done with rows by a plan that is not made again."""
+
+    def collect(self, rdd: Any) -> Found:
+        """What comes out for other rows."""
+        ...
+
+
 @dataclass(frozen=True)
-class Refed:
+class Refed(Generic[Found]):
     """Slices of one batch after another from one plan: map tasks aggregate, and what they have is packed for Arrow."""
 
     map_side: Again
     """Aggregates rows in every map task."""
-    packed: Collecting
+    packed: Repeated[Found]
     """Packs what the map tasks made."""
     watch: int
     """How far below the top of ``map_side`` the node stands that counts."""
 
     @classmethod
-    def of(cls, map_side: Plan, packed: DataFrame) -> Refed | None:
+    def of(cls, map_side: Plan, packed: Repeated[Found] | None) -> Refed[Found] | None:
         """The plan that has just run, to be run again; None if it does not look as expected."""
-        aggregating, packing, watch = Again.of(map_side), Collecting.of(packed), depth_of(WATCH, map_side)
-        if aggregating is None or packing is None or watch is None:
+        aggregating, watch = Again.of(map_side), depth_of(WATCH, map_side)
+        if aggregating is None or packed is None or watch is None:
             return None
-        return cls(aggregating, packing, watch)
+        return cls(aggregating, packed, watch)
 
-    def run(self, rows: DataFrame) -> tuple[pa.Table, dict[str, Any]]:
+    def run(self, rows: DataFrame) -> tuple[Found, dict[str, Any]]:
         """The slices of other rows, and what was observed on the way."""
         map_side = self.map_side.over(rdd_of(rows))
         found = self.packed.collect(map_side.execute())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -10,6 +11,42 @@ from weft.spark.live.checkpoint import Checkpoint
 
 FOLDER = "state"
 GROUPING_ID = b"weft.grouping"
+
+
+@dataclass(frozen=True)
+class BucketFile:
+    """What the name of a bucket's file tells.
+
+    Examples
+    --------
+    >>> name = BucketFile("0000000012-1-5f", 3, since=8, task="a7").name
+    >>> name, BucketFile.of(name).bucket, BucketFile.of(name).batch
+    ('0000000012-1-5f-b3-8-a7.arrows', 3, 12)
+    """
+
+    attempt: str
+    """Of the batch, whose number it begins with."""
+    bucket: int
+    since: int
+    """The first batch whose slices may be in it; the last is the one that it was written in."""
+    task: str
+    """Tasks that are repeated write files of their own."""
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return f"{self.attempt}-b{self.bucket}-{self.since}-{self.task}.arrows"
+
+    @property
+    def batch(self) -> int:
+        """The last batch whose slices are in it."""
+        return int(self.attempt.split("-")[0])
+
+    @classmethod
+    def of(cls, name: str) -> BucketFile:
+        """What a name tells."""
+        attempt, bucket, since, task = name.removesuffix(".arrows").rsplit("-", 3)
+        return cls(attempt, int(bucket.removeprefix("b")), int(since), task)
 
 
 def write(checkpoint: Checkpoint, name: str, tables: Mapping[str, pa.Table]) -> int:

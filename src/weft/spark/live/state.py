@@ -6,7 +6,7 @@ So a slice is written a few times in its life, the files are few, and the bytes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -24,6 +24,51 @@ Tables = Mapping[str, pa.Table]
 """Retained slices by the id of their grouping."""
 
 
+class LazyTables(Mapping[str, pa.Table]):
+    """Retained slices that are read when somebody asks for them.
+
+    Examples
+    --------
+    >>> tables = LazyTables(lambda: {"g0": print("read") or pa.table({"start": [1]})})
+    >>> len(tables["g0"]), list(tables)
+    read
+    (1, ['g0'])
+    """
+
+    def __init__(self, read: Callable[[], Tables]) -> None:
+        self._read = read
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return self._read()
+
+    def __getitem__(self, id: str) -> pa.Table:
+        return self._tables[id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is known of a segment without its tables."""
+
+    newest: Mapping[str, int] = field(default_factory=dict)
+    """When the last slice of each grouping begins."""
+    rows: int = 0
+    bytes: int = 0
+    """In memory."""
+
+    @classmethod
+    def of(cls, tables: Tables) -> Size:
+        """The size of these tables."""
+        newest = {id: int(starts_of(table).max()) for id, table in tables.items()}
+        return cls(newest, sum(map(len, tables.values())), sum(table.nbytes for table in tables.values()))
+
+
 @dataclass(frozen=True)
 class Segment:
     """Slices of one or several neighbouring batches."""
@@ -32,21 +77,13 @@ class Segment:
     level: int = 0
     file: str | None = None
     """Where they are written; None while they are not."""
+    known: Size | None = None
+    """Its size where that was found before, so that tables which lie in a file need not be read for it."""
 
     @cached_property
-    def newest(self) -> dict[str, int]:
-        """When the last slice of each grouping begins."""
-        return {id: int(starts_of(table).max()) for id, table in self.tables.items()}
-
-    @cached_property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return sum(map(len, self.tables.values()))
-
-    @cached_property
-    def bytes(self) -> int:
-        """How large it is in memory."""
-        return sum(table.nbytes for table in self.tables.values())
+    def size(self) -> Size:
+        """How large it is, and how old."""
+        return self.known or Size.of(self.tables)
 
 
 @dataclass
@@ -58,12 +95,12 @@ class State:
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return sum(segment.rows for segment in self.segments)
+        return sum(segment.size.rows for segment in self.segments)
 
     @property
     def bytes(self) -> int:
         """How large they are in memory."""
-        return sum(segment.bytes for segment in self.segments)
+        return sum(segment.size.bytes for segment in self.segments)
 
     def tables(self, live: LivePlan, watermark: int | None) -> dict[str, pa.Table]:
         """Everything that is still needed, merged."""
@@ -121,7 +158,7 @@ def oldest_needed(live: LivePlan, watermark: int | None) -> dict[str, int | None
 
 def is_needed(segment: Segment, oldest: Mapping[str, int | None]) -> bool:
     """Whether some window may need a slice of the segment."""
-    for id, newest in segment.newest.items():
+    for id, newest in segment.size.newest.items():
         if id in oldest:
             since = oldest[id]
             if since is None or newest >= since:

@@ -1,0 +1,129 @@
+"""The second half of a step on the executors: a task a bucket, and one commit for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark import RDD
+from pyspark.core.broadcast import Broadcast
+from pyspark.sql import SparkSession
+
+from weft.spark.files import Folder
+from weft.spark.live import segments
+from weft.spark.live.answering import SelectLists, Writing, Written
+from weft.spark.live.bucket_task import BucketTask, Order, Stored, Turned, sendable, stored_segment
+from weft.spark.live.checkpoint import Checkpoint
+from weft.spark.live.history import ANSWERS
+from weft.spark.live.planning import LivePlan
+from weft.spark.live.records import BatchStart
+from weft.spark.live.scatter import Scattered
+from weft.spark.live.segments import BucketFile
+from weft.spark.live.state import LazyTables, Segment, State, Tables
+
+RECENT = 8
+"""So many batches later a worker still makes use of what it has of a bucket."""
+
+
+@dataclass
+class OnExecutors:
+    """Runs the finals of a plan in buckets. In the driver's process there are only names and counts."""
+
+    spark: SparkSession
+    checkpoint: Checkpoint
+    live: LivePlan
+    recent: dict[str, int] = field(default_factory=dict)
+    """The last attempts that were committed under this plan, and their batches."""
+
+    def __post_init__(self) -> None:
+        self._plan: Broadcast[bytes] = self.spark.sparkContext.broadcast(sendable(self.live))
+
+    def turn(
+        self, scattered: Scattered | None, state: State, start: BatchStart, watermark: int | None, attempt: str
+    ) -> list[Turned]:
+        """Answers and next state of all buckets, written; in the order of the buckets."""
+        order = Order(
+            self.checkpoint.root,
+            attempt,
+            start.batch,
+            start.watermark,
+            watermark,
+            start.drain,
+            by_bucket(state),
+            self.recent,
+        )
+        context = self.spark.sparkContext
+        context.setJobDescription(f"weft batch {start.batch}: slices to answers")
+        if scattered is None:
+            nothing: RDD[bytes] = context.parallelize([], self.live.record.buckets)
+            return nothing.mapPartitionsWithIndex(BucketTask(self._plan, order)).collect()
+        try:
+            return scattered.map(BucketTask(self._plan, order, scattered.schema))
+        finally:
+            scattered.forget()
+
+    def written(self, turned: Sequence[Turned], lists: SelectLists, attempt: str) -> Written:
+        """The answers of all buckets; Spark computes the select lists that it has to."""
+        written = Written()
+        for one in turned:
+            written.failed |= one.written.failed
+        sheets: dict[str, list[pa.Table]] = {}
+        for one in turned:
+            # a query that a value stops in one bucket has no answers in any
+            for name, files in one.written.files.items():
+                if name not in written.failed:
+                    written.add(name, files, one.written.counts[name])
+            for name, table in self._sheets(one).items():
+                if name not in written.failed:
+                    sheets.setdefault(name, []).append(table)
+        folder = Folder(f"{self.checkpoint.folder.root}/{ANSWERS}/{attempt}")
+        if sheets:
+            with Writing(folder) as writing:
+                lists.compute({name: pa.concat_tables(some) for name, some in sheets.items()}, writing, written)
+        written.share(self.live.plan.same_as)
+        segments.delete(self.checkpoint, [one.sheets for one in turned if one.sheets is not None])
+        if written.failed and not written.files:
+            self.checkpoint.delete(f"{ANSWERS}/{attempt}")  # no manifest will tell of it
+        return written
+
+    def _sheets(self, turned: Turned) -> dict[str, pa.Table]:
+        if turned.sheets is None:
+            return {}
+        # without what the file notes: tables of several are put together
+        found = segments.read(self.checkpoint, turned.sheets)
+        return {name: table.replace_schema_metadata() for name, table in found.items()}
+
+    def committed(self, attempt: str, batch: int) -> None:
+        """A batch counts: workers may go on from what they have of it."""
+        self.recent = {name: known for name, known in self.recent.items() if known > batch - RECENT} | {attempt: batch}
+
+    def tables(self, state: State, watermark: int | None) -> Tables:
+        """All retained slices, brought here if somebody asks for them."""
+        stored = [one for some in by_bucket(state).values() for one in some]
+        loaded = State([stored_segment(one, self.checkpoint, self.live) for one in stored])
+        return LazyTables(lambda: loaded.tables(self.live, watermark))
+
+    def close(self) -> None:
+        """No batch runs under this plan any more."""
+        self._plan.destroy()
+
+
+def listed(files: Sequence[tuple[str, int]]) -> State:
+    """A state of which only the files' names are known."""
+    return State([Segment({}, level, file) for file, level in files])
+
+
+def state_of(turned: Sequence[Turned]) -> State:
+    """The state of all buckets, names and counts only."""
+    return State([Segment({}, one.level, one.file, one.size) for bucket in turned for one in bucket.state])
+
+
+def by_bucket(state: State) -> dict[int, list[Stored]]:
+    """The segments of each bucket, oldest first."""
+    found: dict[int, list[Stored]] = {}
+    for segment in state.segments:
+        assert segment.file is not None
+        stored = Stored(segment.file, segment.level, segment.known)
+        found.setdefault(BucketFile.of(segment.file).bucket, []).append(stored)
+    return found
