@@ -25,3 +25,17 @@ def test_answers_of_equal_queries_are_all_counted_and_the_catalog_s_version_is_t
     status = progress.status(driven.job)
     assert status["answers"] == 6 == sum(len(driven.sink.rows(name)) for name in ("one", "equal", "computed"))
     assert status["catalog_version"] == driven.catalog.version()
+
+
+def test_spark_s_pages_tell_the_jobs_of_a_batch_apart(spark: SparkSession, tmp_path: Path) -> None:
+    driven = Driven(spark, tmp_path, 0)
+    driven.add({"sums": SUMS.format(""), "computed": SUMS.format("+ 1 ")})
+    for number in range(2):
+        driven.feed([(BEGIN + (number * 10 + second) * SECOND, "a", second, 0.5) for second in range(10)])
+    assert described(spark) >= {"weft batch 1: rows to slices", "weft batch 1: select lists of answers"}
+
+
+def described(spark: SparkSession) -> set[str]:
+    """What Spark's pages say its jobs were for."""
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    return {jobs.apply(n).description().getOrElse(None) for n in range(jobs.size())} - {None}

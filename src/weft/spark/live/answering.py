@@ -142,7 +142,6 @@ class SelectLists:
 
     def _computed(self, sheet: pa.Table) -> pa.Table:
         """The select lists of all rows of the sheet."""
-        self._spark.sparkContext.setJobDescription("weft: select lists of answers")
         rows = self._spark.createDataFrame(sheet, self._schema)
         if self._again is None:
             names = [query.name for query in self._live.sheet.queries]

@@ -189,6 +189,7 @@ class Job:
         """What the batch starts from, as it was written down if it was started before; plan and state follow it."""
         self.clock = Clock()
         self.lease.check()
+        self._describe(batch, "plan")
         start = self.history.started(batch)
         if start is None:
             version = self._wanted_plan(rows, batch)
@@ -201,10 +202,13 @@ class Job:
                 since = next_since(self.last.since, self.live, live, self.last.largest)
                 self.kept[-1] = replace(self.last, since=since)
             self._follow(live)
-        # Spark's own pages show what a job is for
-        self.stream.rows.sparkSession.sparkContext.setJobDescription(f"weft batch {batch}: rows to slices")
+        self._describe(batch, "rows to slices")
         self.clock.note("start")
         return start
+
+    def _describe(self, batch: int, part: str) -> None:
+        """Have Spark's own pages show what the next jobs are for."""
+        self.stream.session.sparkContext.setJobDescription(f"weft batch {batch}: {part}")
 
     def _follow(self, live: LivePlan) -> None:
         """Go on under another plan."""
@@ -232,6 +236,7 @@ class Job:
                     raise
             else:
                 if collected.bad and self.source.letters is not None:
+                    self._describe(start.batch, "bad records")
                     self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch, self.settings.run)
                 return self._finish(collected, start, failed)
             failed |= found
@@ -303,6 +308,7 @@ class Job:
         fresh = {} if collected.slices is None else by_grouping(live, collected.slices)
         fresh = {id: open_rows(table, live, id, start.watermark) for id, table in fresh.items()}
         self.clock.note("slices")
+        self._describe(start.batch, "select lists of answers")
         # a batch that fails leaves no half-fed cache behind
         finals, self.finals = self.finals or Finals(live, self.state, start.watermark), None
         finals.absorb(fresh)
@@ -319,7 +325,9 @@ class Job:
         """The same in buckets, on the executors."""
         assert self._executors is not None and self._lists is not None
         self.clock.note("slices")
+        self._describe(start.batch, "slices to answers")
         turned = self._executors.turn(collected.scattered, self.state, start, watermark, attempt)
+        self._describe(start.batch, "select lists of answers")
         written = self._executors.written(turned, self._lists, attempt)
         self.clock.note("answers")
         return Turn(written, state_of(turned), sum(one.slices for one in turned))

@@ -53,10 +53,8 @@ class OnExecutors:
             by_bucket(state),
             self.recent,
         )
-        context = self.spark.sparkContext
-        context.setJobDescription(f"weft batch {start.batch}: slices to answers")
         if scattered is None:
-            nothing: RDD[bytes] = context.parallelize([], self.live.record.buckets)
+            nothing: RDD[bytes] = self.spark.sparkContext.parallelize([], self.live.record.buckets)
             return nothing.mapPartitionsWithIndex(BucketTask(self._plan, order)).collect()
         try:
             return scattered.map(BucketTask(self._plan, order, scattered.schema))
