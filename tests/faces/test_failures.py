@@ -57,8 +57,10 @@ class FailingEngine:
 def test_the_last_word_of_a_job_that_spark_has_ended_is_failed() -> None:
     said: list[Status] = []
     with pytest.raises(Py4JError):
-        _watch(FailingEngine(), threading.Event(), [said.append])  # type: ignore[arg-type]
+        _watch(FailingEngine(), threading.Event(), [said.append], ["x.parquet"])  # type: ignore[arg-type]
     assert [status["state"] for status in said] == ["failed"]
+    (trouble,) = said[0]["errors"]
+    assert "is not a Parquet file" in trouble["message"] and "x.parquet" not in trouble["message"]
 
 
 def test_a_route_that_no_query_takes_is_warned_of(

@@ -19,16 +19,19 @@ from weft.catalog import Heartbeat, Status, create_catalog
 from weft.catalog.database import CatalogError
 from weft.catalog.entries import LIVE
 from weft.catalog.seeding import Differences, named_sql
+from weft.catalog.status import Trouble
 from weft.cli.logs import configure, fields
 from weft.cli.metrics import served
 from weft.cli.run import read_queries
 from weft.cli.signals import stopping
 from weft.cli.view import Report, shown
 from weft.config import StreamConfig
+from weft.config.secrets import without
 from weft.errors import QueriesError
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Stream
+from weft.spark.failures import spark_failure
 from weft.spark.live import outbox
 from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.engine import LiveEngine, Pace
@@ -74,7 +77,7 @@ def run_stream(config: StreamConfig) -> None:
             with stopping(threading.Event(), LOG.info) as stop:
                 engine.start()
                 with _measured(config, heartbeat):
-                    _watch(engine, stop, (heartbeat.say, report))
+                    _watch(engine, stop, (heartbeat.say, report), config.secrets())
     if engine.is_drained:
         LOG.info("drained: all windows are closed; new rows need a new checkpoint")
 
@@ -139,7 +142,7 @@ def _measured(config: StreamConfig, heartbeat: Heartbeat) -> Iterator[None]:
         yield
 
 
-def _watch(engine: LiveEngine, stop: threading.Event, listeners: Sequence[Report]) -> None:
+def _watch(engine: LiveEngine, stop: threading.Event, listeners: Sequence[Report], secrets: Sequence[str] = ()) -> None:
     """Tell how the stream is, until it ends."""
     paused = 0
 
@@ -158,7 +161,10 @@ def _watch(engine: LiveEngine, stop: threading.Event, listeners: Sequence[Report
             with suppress(CatalogError):
                 engine.look()
                 paused = len(engine.catalog.entries("paused"))
-    except Exception:
-        tell({**engine.status(), "paused": paused, "state": "failed"})
+    except Exception as error:
+        status = engine.status()
+        message = without(spark_failure(error) or str(error), secrets)
+        reason: Trouble = {"at": time.time(), "message": message}
+        tell({**status, "paused": paused, "state": "failed", "errors": [*status.get("errors", []), reason]})
         raise
     tell({**engine.status(), "paused": paused})
