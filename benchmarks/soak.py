@@ -1,6 +1,6 @@
 """A long run at a steady rate: does anything grow that should not? Memory, state, batch time, files, disk.
 
-    .venv/bin/python benchmarks/soak.py --minutes 60
+    .venv/bin/python benchmarks/soak.py --minutes 60 --report docs/benchmarks-soak.md
 
 500 queries over some 10,000 keys at a time, of which one in five is replaced every half minute of the stream. Prints
 a line a minute and, at the end, the slope of each figure an hour after a tenth of the time has passed, next to its
@@ -10,6 +10,7 @@ mean: flat is a slope that is small beside it.
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import shutil
@@ -19,14 +20,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import altair as alt
 import numpy as np
+import pandas as pd
 import psutil
 from rich.console import Console
 
+from streaming_feeds import ROOT
+from techniques_report import figure
 from weft import Engine
 from weft.spark.session import local_session
 from weft.spark.sinks.parquet import HIDDEN, ParquetSink
 
+SEEN = ROOT / "bench-out" / "soak.json"
 KEYS = 10_000
 ROWS_A_SECOND = 10_000
 CHURN_SECONDS = 30
@@ -108,14 +114,26 @@ class Used:
 
 
 def main() -> None:
-    """Run, look every ten seconds, and say what grew."""
+    """Run and say what grew."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--rows", type=int, default=ROWS_A_SECOND)
     parser.add_argument("--trigger", default="5 seconds")
-    parser.add_argument("--report", type=Path, default=None)
+    parser.add_argument("--report", type=Path, default=ROOT / "bench-out" / "soak.md")
+    parser.add_argument("--seen", type=Path, help=f"write the report of a run again, from {SEEN}")
     options = parser.parse_args()
+    if options.seen is None:
+        seen = run(options)
+        SEEN.parent.mkdir(exist_ok=True)
+        SEEN.write_text(json.dumps(seen, indent=1))
+    else:
+        seen = json.loads(options.seen.read_text())
+    report(seen, options)
+
+
+def run(options: argparse.Namespace) -> list[dict[str, float]]:
+    """Run for so long; what was seen every ten seconds."""
     folder = Path(tempfile.mkdtemp(prefix="weft-soak-"))
     spark = local_session("weft soak", memory="2g")
     rate = spark.readStream.format("rate").option("rowsPerSecond", options.rows).option("numPartitions", 2).load()
@@ -124,7 +142,8 @@ def main() -> None:
     engine.sql(queries(options.queries))
     sink = ParquetSink(str(folder / "out"))
     live = engine.start(str(folder / "checkpoint"), lateness="5 seconds", sinks=[sink], trigger=options.trigger)
-    began, seen, said, before = time.time(), [], 0.0, Used.now()
+    began, said, before = time.time(), 0.0, Used.now()
+    seen: list[dict[str, float]] = []
     while time.time() - began < options.minutes * 60:
         if live.await_termination(10):
             raise SystemExit("the stream ended")
@@ -156,10 +175,39 @@ def main() -> None:
     live.stop()
     spark.stop()
     shutil.rmtree(folder, ignore_errors=True)
+    return seen
+
+
+def report(seen: list[dict[str, float]], options: argparse.Namespace) -> None:
+    """The page and its figure."""
+    last = seen[-1]
     summary = slopes(seen)
     console.print(summary)
-    if options.report:
-        options.report.write_text(json.dumps({"pid": os.getpid(), "seen": seen, "summary": summary}, indent=1))
+    parts = [
+        "# An hour at a steady rate",
+        f"Written by `python benchmarks/soak.py` on {datetime.date.today()}: {last['seconds'] / 60:.0f} minutes, "
+        f"{options.queries} queries over {KEYS:,} keys at a time, of which {REPLACED:,} are replaced every "
+        f"{CHURN_SECONDS} s; {options.rows:,} rows a second, a batch every {options.trigger}, Parquet sink; "
+        f"{last['rows']:,.0f} rows, {last['answers']:,.0f} answers, {last['late']:,.0f} late rows. Slopes are those of "
+        "straight lines through what was seen every ten seconds after a tenth of the time; *waiting* are small files "
+        "that the sink has yet to put together, *checkpoint files* are mostly Spark's log of the last hundred batches.",
+        figure(draw(seen, options.report.parent / "figures"), "What an hour looks like"),
+        summary,
+    ]
+    options.report.write_text("\n\n".join(parts) + "\n")
+
+
+def draw(seen: list[dict[str, float]], directory: Path) -> str:
+    """Memory, state, batch time and files over time."""
+    shown = ("driver MB", "java MB", "state MB", "batch ms", "checkpoint files", "checkpoint MB")
+    rows = [{"minute": one["seconds"] / 60, "value": one[name], "figure": name} for one in seen for name in shown]
+    lines = alt.Chart(pd.DataFrame(rows)).mark_line().encode(x="minute:Q", y=alt.Y("value:Q", title=None))
+    chart = lines.properties(width=300, height=120).facet(
+        alt.Facet("figure:N", title=None, sort=list(shown)), columns=2
+    )
+    directory.mkdir(parents=True, exist_ok=True)
+    chart.resolve_scale(y="independent").save(str(directory / "soak.svg"))
+    return "soak.svg"
 
 
 def slopes(seen: list[dict[str, float]]) -> str:
