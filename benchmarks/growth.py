@@ -195,22 +195,23 @@ def draw(found: Sequence[Point], what: str, title: str, directory: Path) -> str:
 GROWS = {
     "queries": (
         "Number of queries",
-        "Queries of `benchmarks/workload_thousand.py` over 100 symbols. *Rows to slices* grows with the edges a row can "
-        "fall between and the predicates; both are shared, so it hardly grows beyond a hundred queries, and neither does "
-        "the number of slices. *Slices to answers* grows with the number of queries that are due, some 0.2 ms each. State "
-        "grows with the longest window of each grouping, not with the number of queries.",
+        "Queries of `benchmarks/workload_thousand.py` over 100 symbols. *Rows to slices* grows with the edges a "
+        "row can fall between and the predicates; both are shared, so it hardly grows beyond a hundred queries, "
+        "and neither does the number of slices. *Slices to answers* grows with the number of queries that are "
+        "due, some 0.2 ms each. State grows with the longest window of each grouping, not with the number of "
+        "queries.",
     ),
     "keys": (
         "Number of keys",
-        "Five queries by key, 30 s by 6 s, keys drawn evenly: one window a query closes in every batch. Slices are at "
-        "most as many as rows, answers as many as keys that an open window holds; the batch grows with both, some 0.15 µs "
-        "an answer. State grows with the slices that windows still need.",
+        "Five queries by key, 30 s by 6 s, keys drawn evenly: one window a query closes in every batch. Slices "
+        "are at most as many as rows, answers as many as keys that an open window holds; the batch grows with "
+        "both, some 0.15 µs an answer. State grows with the slices that windows still need.",
     ),
     "overlap": (
         "Overlap",
-        "Five queries over 100 keys, a window every 60 ms: 100 windows a query close in every batch. A row goes into one "
-        "slice however many windows it lies in, and an answer costs the same however many slices it covers: only the "
-        "state grows. Spark copies every row into each of its windows.",
+        "Five queries over 100 keys, a window every 60 ms: 100 windows a query close in every batch. A row goes "
+        "into one slice however many windows it lies in, and an answer costs the same however many slices it "
+        "covers: only the state grows. Spark copies every row into each of its windows.",
     ),
 }
 
