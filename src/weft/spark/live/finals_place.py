@@ -25,8 +25,8 @@ from weft.spark.live.records import PlanRecord
 from weft.spark.rows import prepare
 
 FinalsPlace = Literal["auto", "driver", "executors"]
-MANY_SLICES = 2_000_000
-"""From so many slices a batch on, finals run on the executors if nobody says where (docs/decisions/0014)."""
+MANY_SLICES = 600_000
+"""From so many slices a batch on that can be split, finals run on the executors if nobody says where (decision 14)."""
 
 
 def check_place(finals: str) -> None:
@@ -52,8 +52,11 @@ def is_for_executors(
 
 
 def estimated_slices(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound], rows: DataFrame) -> int:
-    """About how many slices, by key and shard, some rows make."""
-    groupings = tuple(tree_of(described, bound) for described in record.groupings)
+    """About how many slices, by key and shard, some rows make in groupings that can be split into buckets."""
+    trees = (tree_of(described, bound) for described in record.groupings)
+    groupings = tuple(tree for tree in trees if tree.placing_columns)
+    if not groupings:
+        return 0
     queries = tuple(query for grouping in groupings for query in grouping.queries)
     plan = Plan(stream.name, stream.event_time, queries, groupings)
     columns = []
