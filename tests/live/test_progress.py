@@ -38,4 +38,5 @@ def test_spark_s_pages_tell_the_jobs_of_a_batch_apart(spark: SparkSession, tmp_p
 def described(spark: SparkSession) -> set[str]:
     """What Spark's pages say its jobs were for."""
     jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
-    return {jobs.apply(n).description().getOrElse(None) for n in range(jobs.size())} - {None}
+    found = [jobs.apply(n).description() for n in range(jobs.size())]
+    return {text.get() for text in found if text.isDefined()}
