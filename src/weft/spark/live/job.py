@@ -28,6 +28,7 @@ from weft.spark.live.committed import committed_batch
 from weft.spark.live.finals_place import FinalsPlace, in_buckets, is_for_executors
 from weft.spark.live.history import ANSWERS, History
 from weft.spark.live.lease import Lease
+from weft.spark.live.memory import Memory
 from weft.spark.live.on_executors import OnExecutors, listed, state_of
 from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
@@ -102,6 +103,7 @@ class Job:
         self.finals: Finals | None = None
         self.kept: list[Manifest] = []
         self.clock = Clock()
+        self._memory = Memory()
         self._collector: Bringing | Scattering | None = None
         self._lists: SelectLists | None = None
         self._executors: OnExecutors | None = None
@@ -387,6 +389,7 @@ class Job:
         if not self._swept:
             self.history.sweep(self.kept)
             self._swept = True
+        self._memory.give_back()
         self.clock.note("tidy")
 
     def _deliver(self, manifest: Manifest) -> None:
