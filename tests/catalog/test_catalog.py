@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from weft.catalog import Catalog, Heartbeat, is_running
+from weft.catalog.catalog import FIRST_WINDOWS
 from weft.catalog.database import CatalogError
 from weft.errors import QueriesError, UseError
 from weft.query.sparksql import parse_file
@@ -125,6 +126,43 @@ def test_create_or_replace_drops_the_query_of_its_name(catalog: Catalog) -> None
         ("dropped", False),
         ("pending", True),
     ]
+
+
+@pytest.mark.parametrize("before", ["pending", "active", "paused"])
+def test_a_refused_successor_leaves_the_query_of_its_name_as_it_was(catalog: Catalog, before: str) -> None:
+    catalog.add(HOURLY)
+    if before != "pending":
+        catalog.accept("hourly", 3)
+    if before == "paused":
+        catalog.pause("hourly")
+    was = catalog.entries()[0]
+    catalog.add(HOURLY.replace("CREATE", "CREATE OR REPLACE").replace("1 hour", "2 hours"))
+    assert catalog.refuse("hourly", "it has other columns")
+    restored, refused = catalog.entries()
+    assert (restored.id, restored.state, restored.batch, restored.sql) == (was.id, before, was.batch, was.sql)
+    assert (refused.state, refused.reason) == ("refused", "it has other columns")
+    assert [change.action for change in catalog.changes()][-3:] == ["added", "refused", "restored"]
+    assert [entry.id for entry in catalog.drop("hourly")] == [was.id], "the live one of the two"
+
+
+def test_a_query_that_fails_later_brings_nothing_back(catalog: Catalog) -> None:
+    catalog.add(HOURLY)
+    catalog.add(HOURLY.replace("CREATE", "CREATE OR REPLACE").replace("1 hour", "2 hours"))
+    catalog.accept("hourly", 3)
+    catalog.refuse("hourly", "batch 4: division by zero")
+    assert [entry.state for entry in catalog.entries()] == ["dropped", "refused"]
+
+
+def test_first_windows_are_those_of_the_plan_that_a_query_came_with(catalog: Catalog) -> None:
+    catalog.add(f"{HOURLY}; {DAILY}")
+    catalog.accept("hourly", 0)
+    catalog.record_plan(1, 0, {})
+    catalog.accept("daily", 7)
+    assert catalog.first_windows() == {}, "accepted, but not planned yet"
+    catalog.record_plan(2, 7, {FIRST_WINDOWS: {"hourly": 5, "daily": 60}})
+    catalog.record_plan(3, 9, {FIRST_WINDOWS: {"hourly": 8, "daily": 90}})
+    _, daily = catalog.entries()
+    assert catalog.first_windows() == {daily.id: 60}
 
 
 def test_queries_without_a_name_are_numbered_around_those_there_are(catalog: Catalog) -> None:

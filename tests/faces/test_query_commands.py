@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from weft.catalog import Catalog
+from weft.catalog.catalog import FIRST_WINDOWS
 
 HOURLY = "CREATE VIEW hourly AS SELECT count(*) AS n FROM trades GROUP BY window(ts, '1 hour')"
 DAILY = "CREATE VIEW daily AS SELECT max(price) AS p FROM trades GROUP BY window(ts, '1 day')"
@@ -152,8 +153,27 @@ def test_queries_lists_states_and_reasons(weft: Weft, state: Catalog) -> None:
     lines = [line.split() for line in weft("queries", "--checkpoint", "state").out.splitlines()]
     assert lines[0][:2] == ["query", "state"]
     assert [line[:2] for line in lines[1:]] == [["hourly", "active"], ["daily", "pending"], ["elsewhere", "refused"]]
-    assert lines[1][2] == "1,234"
+    assert lines[1][2:4] == ["1,234", "-"]
     assert lines[3][-5:] == ["there", "is", "no", "stream", "quotes"]
+
+
+def test_people_are_told_the_first_window_of_a_query_that_came_later(weft: Weft, state: Catalog) -> None:
+    state.add(f"{HOURLY}; {DAILY}")
+    state.accept("daily", 7)
+    state.record_plan(2, 7, {FIRST_WINDOWS: {"daily": 1_700_000_000_000_000}})
+    lines = weft("queries", "--checkpoint", "state").out.splitlines()
+    assert "2023-11-14 22:13:20" in lines[2] and "2023-11-14" not in lines[1]
+    told = json.loads(weft("queries", "--checkpoint", "state", "--json").out)
+    assert [query["first_window"] for query in told] == [None, 1_700_000_000_000_000]
+
+
+def test_a_refused_successor_is_listed_beside_the_query_that_goes_on(weft: Weft, state: Catalog) -> None:
+    state.add(HOURLY)
+    state.accept("hourly", 7)
+    state.add(HOURLY.replace("CREATE", "CREATE OR REPLACE"))
+    state.refuse("hourly", "it has other columns")
+    lines = [line.split() for line in weft("queries", "--checkpoint", "state").out.splitlines()[1:]]
+    assert [line[:3] for line in lines] == [["hourly", "active", "7"], ["hourly", "refused", "-"]]
 
 
 def test_queries_as_json_are_all_there_is_on_stdout(weft: Weft, state: Catalog) -> None:

@@ -131,6 +131,10 @@ def test_a_query_whose_slices_were_retained_is_answered_from_them(spark, tmp_pat
         naive.feed(rows)
     naive.drain()
     assert driven.rows("short") == naive.queries["short"].answers
+    ids = {entry.id: entry.name for entry in driven.catalog.entries()}
+    told = {ids[id]: start for id, start in driven.catalog.first_windows().items()}
+    starts = {name: min(row[0] for row in driven.rows(name)) for name in ("short", "odd", "other")}
+    assert told == starts, "people are told from which window on, but for the query that was there first"
 
 
 WINDOW = Window(60 * SECOND, 10 * SECOND)

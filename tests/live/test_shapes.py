@@ -50,6 +50,7 @@ def test_a_query_of_other_columns_cannot_take_a_name_that_was_used(
     assert found == "refused"
     assert re.search(answers, reason)
     assert "choose another name" in reason
+    assert len(driven.sink.rows("q")) == 3, "the query that was there goes on"
     driven.catalog.drop("q")
     replace(driven, "Q", SUMS.format("max(v)"))
     driven.feed(batch(4))

@@ -24,8 +24,13 @@ from weft.errors import UseError
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
 
+FIRST_WINDOWS = "first_windows"
+"""In a recorded plan: by name, when the first window of a query that came with it starts, in microseconds."""
 _ONLY = 1
 """The id of the one row that a table holds."""
+
+_LED_TO: Mapping[Action, State] = {"accepted": "active", "paused": "paused"}
+"""To which state an action has led; others to pending."""
 
 
 class Catalog:
@@ -142,7 +147,7 @@ class Catalog:
         """Add the queries of ``text``, all or none; they are pending until the running job says what it thinks.
 
         A query without a name is numbered around the names that are taken; ``CREATE OR REPLACE VIEW`` drops the query
-        of its name first.
+        of its name first, which comes back if the job refuses the new one.
 
         Raises
         ------
@@ -196,13 +201,29 @@ class Catalog:
             change.move(pending, "active", "accepted", batch=batch)
 
     def refuse(self, name: str, reason: str, *, id: int | None = None) -> bool:
-        """Say, as the running job, why a pending or active query is not answered; False if it is neither any more."""
+        """Say, as the running job, why a pending or active query is not answered; False if it is neither any more.
+
+        A query whose place it was to take before anything was answered goes on as it was.
+        """
         with self._changing() as change:
             entry = _live(change.connection, name, id)
             if entry is None or entry.state == "paused":
                 return False
             change.move([entry], "refused", "refused", note=reason)
+            if entry.state == "pending":
+                change.restore(entry)
             return True
+
+    def first_windows(self) -> dict[int, int]:
+        """By the id of an active query: when its first window starts, in microseconds, if not with the stream."""
+        with self._database.read() as connection:
+            active = _entries(connection, ("active",))
+            batches = {entry.batch for entry in active}
+            wanted = select(PLANS.c.batch, PLANS.c.plan).where(PLANS.c.batch.in_(batches)).order_by(PLANS.c.version)
+            plans = {row.batch: json.loads(row.plan) for row in connection.execute(wanted)}
+        firsts = {batch: plan.get(FIRST_WINDOWS, {}) for batch, plan in plans.items()}
+        found = {entry.id: firsts.get(entry.batch, {}).get(entry.name) for entry in active}
+        return {id: start for id, start in found.items() if start is not None}
 
     def record_plan(self, version: int, batch: int, plan: Any) -> None:
         """Keep a plan with the first batch that runs it; the same version again takes its place (a replayed batch)."""
@@ -255,7 +276,8 @@ class Catalog:
 
     def _move(self, names: Sequence[str], origins: Sequence[State], state: State, action: Action) -> list[Entry]:
         with self._changing() as change:
-            known = {entry.name.lower(): entry for entry in _entries(change.connection, ())}
+            entries = sorted(_entries(change.connection, ()), key=lambda entry: entry.live)
+            known = {entry.name.lower(): entry for entry in entries}
             found = [_found(name, known) for name in names]
             for entry in found:
                 if entry.state not in origins:
@@ -308,6 +330,19 @@ class _Change:
         self.connection.execute(update(QUERIES).where(QUERIES.c.id.in_(ids)).values(values))
         self._note(entries, action, batch, note)
 
+    def restore(self, refused: Entry) -> None:
+        """Have the query again whose place a refused one was given, in the state that it had."""
+        replaced = select(QUERIES).where(
+            QUERIES.c.key == refused.name.lower(), QUERIES.c.state == "dropped", QUERIES.c.version == refused.version
+        )
+        row = self.connection.execute(replaced).mappings().one_or_none()
+        if row is None:
+            return
+        entry = entry_of(row)
+        told = select(CHANGES.c.action).where(CHANGES.c.query == entry.id, CHANGES.c.version < refused.version)
+        last = self.connection.execute(told.order_by(CHANGES.c.id.desc()).limit(1)).scalar_one()
+        self.move([entry], _LED_TO.get(last, "pending"), "restored", batch=entry.batch, note="its successor is refused")
+
     def _note(self, entries: Sequence[Entry], action: Action, batch: int | None, note: str | None) -> None:
         same = {"version": self.version, "at": self.at, "action": action, "batch": batch, "note": note}
         if entries:
@@ -337,7 +372,7 @@ def _live(connection: Connection, name: str, id: int | None) -> Entry | None:
 
 
 def _found(name: str, known: Mapping[str, Entry]) -> Entry:
-    """The latest entry of a name."""
+    """The live entry of a name, or the latest one."""
     entry = known.get(name.lower())
     if entry is None:
         live = {key: entry for key, entry in known.items() if entry.live}

@@ -11,7 +11,7 @@ from sqlalchemy import RowMapping
 State = Literal["pending", "active", "paused", "refused", "dropped"]
 """Pending until the running job has accepted or refused it; refused and dropped are for ever."""
 
-Action = Literal["seeded", "added", "accepted", "refused", "dropped", "paused", "resumed"]
+Action = Literal["seeded", "added", "accepted", "refused", "dropped", "paused", "resumed", "restored"]
 
 LIVE: tuple[State, ...] = ("pending", "active", "paused")
 """The states of queries that a job answers, will answer, or may be asked to answer again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from rich.text import Text
 from weft.catalog import Catalog, Entry, is_running
 from weft.catalog.status import silence
 from weft.cli.checkpoint import CatalogUrl, Checkpoint, Config, catalog_at
-from weft.cli.figures import NONE, span
+from weft.cli.figures import NONE, instant, span
 from weft.cli.run import read_queries
 from weft.errors import UseError, WeftError
 from weft.query.durations import cql_duration
@@ -121,7 +121,7 @@ def queries_command(
             sys.stdout.write("\n")
             return
         console = Console(highlight=False)
-        console.print(_history_table(found) if history else _table(found.entries()))
+        console.print(_history_table(found) if history else _table(found.entries(), found.first_windows()))
 
 
 def _sql(text: str) -> str:
@@ -163,9 +163,11 @@ def _follow(catalog: Catalog, entries: Sequence[Entry], patience: float | None) 
         typer.echo(f"{names or 'no query'} pending, until a job's next batch")
         return
     decided = _decided(catalog, entries, time.monotonic() + patience)
+    firsts = catalog.first_windows()
     for entry in decided:
         if entry.state == "active":
-            typer.echo(f"{entry.name} is answered from batch {entry.batch} on")
+            window = f", its first window starts at {instant(firsts[entry.id])}" if entry.id in firsts else ""
+            typer.echo(f"{entry.name} is answered from batch {entry.batch} on{window}")
         elif entry.state in ("paused", "dropped"):
             typer.echo(f"{entry.name} was {entry.state} meanwhile")
     refused = [entry.reason or f"query {entry.name} was refused" for entry in decided if entry.state == "refused"]
@@ -199,15 +201,17 @@ def _say_waiting(catalog: Catalog, names: str, patience: float) -> None:
     typer.echo(f"no job is running with this checkpoint{heard}: pending for the next start: {names}")
 
 
-def _table(entries: Sequence[Entry]) -> Table:
+def _table(entries: Sequence[Entry], firsts: Mapping[int, int]) -> Table:
     """The queries that are live, or were refused and not added again."""
-    latest = {entry.name.lower(): entry for entry in entries}
-    table = Table("query", "state", "from batch", "added (UTC)", "why", box=None, header_style="dim")
-    for entry in latest.values():
-        if entry.state != "dropped":
+    latest = {entry.name.lower(): entry.id for entry in entries}
+    columns = ("query", "state", "from batch", "first window (UTC)", "added (UTC)", "why")
+    table = Table(*columns, box=None, header_style="dim")
+    for entry in entries:
+        if entry.live or (entry.state == "refused" and entry.id == latest[entry.name.lower()]):
             state = Text(entry.state, style=_STYLES[entry.state])
             batch = NONE if entry.batch is None else f"{entry.batch:,}"
-            table.add_row(Text(entry.name), state, batch, _moment(entry.added_at), _first_line(entry.reason))
+            first = instant(firsts.get(entry.id))
+            table.add_row(Text(entry.name), state, batch, first, _moment(entry.added_at), _first_line(entry.reason))
     return table
 
 
@@ -234,7 +238,8 @@ def _history_table(catalog: Catalog) -> Table:
 
 
 def _as_json(catalog: Catalog, history: bool) -> object:
-    entries = [asdict(entry) for entry in catalog.entries()]
+    firsts = catalog.first_windows()
+    entries = [{**asdict(entry), "first_window": firsts.get(entry.id)} for entry in catalog.entries()]
     if not history:
         return entries
     changes = [asdict(change) for change in catalog.changes()]

@@ -44,6 +44,18 @@ class Emission:
         """The same for a query."""
         return self.numbers(query.query.window, query.name)
 
+    def first_windows(self, windows: Mapping[str, Window]) -> dict[str, int]:
+        """By a query's name: when its first window starts that is answered now or later, where that is bounded.
+
+        Examples
+        --------
+        >>> Emission(after=100, first={"q": 85}).first_windows({"q": Window(30, 10), "r": Window(30, 10)})
+        {'q': 90, 'r': 80}
+        """
+        numbers = {name: self.numbers(window, name)[0] for name, window in windows.items()}
+        starts = {name: window.start + numbers[name] * window.slide for name, window in windows.items()}
+        return {name: start for name, start in starts.items() if numbers[name] > LEAST}
+
 
 EVERYTHING = Emission()
 """A batch run: the watermark is at infinity and nothing was answered before."""

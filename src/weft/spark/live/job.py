@@ -432,7 +432,7 @@ class Job:
             record = self.live.record
         if record.version == UNKEPT:
             record = self.history.keep_plan(record)
-            self.registry.describe(record, batch)
+            self.registry.describe(record, batch, self.last.watermark)
         return record
 
     def _next_record(self, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from weft.catalog.catalog import Catalog
+from weft.catalog.catalog import FIRST_WINDOWS, Catalog
 from weft.catalog.database import CatalogError
 from weft.spark.bind import Bound, Stream
+from weft.spark.emission import Emission
 from weft.spark.live.planning import Wanted, bind_all
 from weft.spark.live.records import PlanRecord
 from weft.spark.live.shapes import Shapes
@@ -64,24 +65,27 @@ class Registry:
 
     def wanted(self) -> Wanted:
         """What the catalog asks for, as far as it can be run; the rest is refused there."""
-        entries = {entry.name: entry for entry in self.catalog.entries("pending", "active")}
-        bound, errors = self.bind({name: entry.sql for name, entry in entries.items()})
-        errors |= {name: str(error) for name, error in self.shapes.refused(bound).items()}
-        for name, message in errors.items():
-            self.catalog.refuse(name, message, id=entries[name].id)
-            bound.pop(name, None)
-        good = {name: entry for name, entry in entries.items() if name in bound}
-        texts = {name: entry.sql for name, entry in good.items()}
-        return Wanted(texts, {name: entry.id for name, entry in good.items()}, bound)
+        while True:
+            entries = {entry.name: entry for entry in self.catalog.entries("pending", "active")}
+            texts = {name: entry.sql for name, entry in entries.items()}
+            bound, errors = self.bind(texts)
+            errors |= {name: str(error) for name, error in self.shapes.refused(bound).items()}
+            if not errors:
+                return Wanted(texts, {name: entry.id for name, entry in entries.items()}, bound)
+            for name, message in errors.items():
+                self.catalog.refuse(name, message, id=entries[name].id)
+            # and once more: a query goes on whose place a refused one was to take
 
     def accept(self, record: PlanRecord, batch: int) -> None:
         """Say that the queries of a plan are answered from ``batch`` on."""
         self.shapes.keep({name: self._bound[name][1] for name in record.queries if name in self._bound})
         self._tell(partial(self._accept, record.entries, batch))
 
-    def describe(self, record: PlanRecord, batch: int) -> None:
-        """Show a plan that is run from ``batch`` on."""
-        described = {"queries": record.queries, "groupings": record.groupings}
+    def describe(self, record: PlanRecord, batch: int, watermark: int | None) -> None:
+        """Show a plan that is run from ``batch`` on, which starts at ``watermark``."""
+        windows = {name: self._bound[name][1].query.query.window for name in record.queries if name in self._bound}
+        firsts = Emission(after=watermark, first=record.first).first_windows(windows)
+        described = {"queries": record.queries, "groupings": record.groupings, FIRST_WINDOWS: firsts}
         self._tell(partial(self.catalog.record_plan, record.version, batch, described))
 
     def look(self, following: int) -> None:
