@@ -201,7 +201,7 @@ def systems(feeds: Sequence[Feed], repeats: int) -> Iterator[System]:
             yield System(READ, feed, size, 3, 6, reading)
             if files:
                 yield System(f"Weft, {COUNTS[-1]:,}", feed, 8 * size, 2, 3, weft(COUNTS[-1]), repeats)
-                yield System(ONE, feed, 4 * size, 1, 2, one)
+                yield System(ONE, feed, 4 * size, 1, 2, one, repeats)
 
 
 def run_all(spark: SparkSession, chosen: Sequence[System]) -> Found:
