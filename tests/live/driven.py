@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -111,6 +111,27 @@ class Driven:
     def rows(self, query: str) -> Counter[Row]:
         """All answers so far."""
         return Counter(self.sink.rows(query))
+
+
+def outlive(
+    driven: Driven, batches: Iterable[Iterable[Row]], error: type[BaseException], restart: Callable[[], Driven]
+) -> Driven:
+    """Feed batches and drain, with the next driver wherever ``error`` ends one; gives the last driver.
+
+    Spark runs a batch again until ``foreachBatch`` returns.
+    """
+    for number, rows in enumerate(batches):
+        while driven.job.last.batch < number:
+            try:
+                driven.job.process(frame(driven.spark, rows), number)
+            except error:
+                driven = restart()
+    while not driven.job.last.drained:
+        try:
+            driven.job.drain()
+        except error:
+            driven = restart()
+    return driven
 
 
 def finals_place() -> Any:

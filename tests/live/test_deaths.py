@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from live.driven import SECOND, Collecting, Driven, frame
+from live.driven import SECOND, Collecting, Driven, outlive
 from live.live_cases import BEGIN, Case, disordered, model, queries_of, sql
 from weft.errors import WeftError
 from weft.query.model import Window
@@ -97,20 +97,10 @@ def test_a_death_at_any_point_loses_nothing_and_repeats_nothing(spark, tmp_path,
     POINTS[point](monkeypatch, death)
     driven = alive(spark, tmp_path, sink)
     driven.add({name: sql(query) for name, query in queries.items()})
-    for number, rows in enumerate(batches):
-        naive.feed(rows)
-        # Spark runs a batch again until foreachBatch returns
-        while driven.job.last.batch < number:
-            try:
-                driven.job.process(frame(driven.spark, rows), number)
-            except DiedError:
-                driven = alive(spark, tmp_path, sink)
-    while not driven.job.last.drained:
-        try:
-            driven.job.drain()
-        except DiedError:
-            driven = alive(spark, tmp_path, sink)
+    driven = outlive(driven, batches, DiedError, lambda: alive(spark, tmp_path, sink))
     alive(spark, tmp_path, sink)
+    for rows in batches:
+        naive.feed(rows)
     naive.drain()
     assert deaths, f"nothing died {point}"
     for name, query in naive.queries.items():

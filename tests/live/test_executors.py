@@ -12,7 +12,7 @@ from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 
 from live import test_late_rows
-from live.driven import FINALS, SECOND, Collecting, Driven, frame
+from live.driven import FINALS, SECOND, Collecting, Driven, outlive
 from live.equal_streams import against_batch
 from live.live_cases import BEGIN, disordered, model, queries_of, sql
 from live.test_deaths import DiedError, after, alive, before
@@ -82,18 +82,9 @@ def through(spark, folder: Path, error: type[BaseException]) -> None:
     sink = Collecting()
     driven = alive(spark, folder, sink)
     driven.add({name: sql(query) for name, query in queries.items()})
-    for number, rows in enumerate(batches):
+    driven = outlive(driven, batches, error, lambda: alive(spark, folder, sink))
+    for rows in batches:
         naive.feed(rows)
-        while driven.job.last.batch < number:
-            try:
-                driven.job.process(frame(driven.spark, rows), number)
-            except error:
-                driven = alive(spark, folder, sink)
-    while not driven.job.last.drained:
-        try:
-            driven.job.drain()
-        except error:
-            driven = alive(spark, folder, sink)
     naive.drain()
     for name, query in naive.queries.items():
         assert driven.rows(name) == query.answers, sql(queries[name])
