@@ -193,6 +193,8 @@ def report(seen: list[dict[str, float]], options: argparse.Namespace) -> None:
         "that the sink has yet to put together, *checkpoint files* are mostly Spark's log of the last hundred batches.",
         figure(draw(seen, options.report.parent / "figures"), "What an hour looks like"),
         summary,
+        "Medians of each tenth of the time:",
+        tenths(seen),
     ]
     options.report.write_text("\n\n".join(parts) + "\n")
 
@@ -220,6 +222,17 @@ def slopes(seen: list[dict[str, float]]) -> str:
         slope = float(np.polyfit(hours, values, 1)[0])
         share = slope / values.mean() if values.mean() else 0.0
         lines.append(f"| {name} | {values.mean():,.1f} | {slope:+,.1f} | {share:+.1%} |")
+    return "\n".join(lines)
+
+
+def tenths(seen: list[dict[str, float]]) -> str:
+    """The median of each figure, a tenth of the time after the other."""
+    parts = np.array_split(np.arange(len(seen)), 10)
+    lines = ["| figure | " + " | ".join(f"{number + 1}" for number in range(len(parts))) + " |"]
+    lines.append("|---" + "|--:" * len(parts) + "|")
+    for name in FIGURES:
+        medians = [float(np.median([seen[at][name] for at in part])) for part in parts]
+        lines.append(f"| {name} | " + " | ".join(f"{value:,.0f}" for value in medians) + " |")
     return "\n".join(lines)
 
 

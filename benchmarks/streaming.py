@@ -104,7 +104,7 @@ def until_counted(system: System, streams: Sequence[StreamingQuery | LiveEngine]
     while any(sum(bool(one["numInputRows"]) for one in progress(stream)) < wanted for stream in streams):
         if not all(stream.is_active if isinstance(stream, LiveEngine) else stream.isActive for stream in streams):
             raise SystemExit(f"{system.name} ended before its time")
-        time.sleep(0.2)
+        time.sleep(0.5)
 
 
 def progress(stream: StreamingQuery | LiveEngine) -> list[Any]:

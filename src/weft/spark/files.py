@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 
 from pyarrow import fs
 
+LOCAL = fs.LocalFileSystem()
 PLAIN = re.compile(r"(/(?!\.(/|$))[^/]+)+")
 """Absolute paths with nothing in them that Python would write in another way."""
 
@@ -34,7 +35,7 @@ class Folder:
 
     def open(self, path: str = "") -> tuple[fs.FileSystem, str]:
         """The file system and the path on it."""
-        filesystem, root = fs.FileSystem.from_uri(self.root) if self.is_remote else (fs.LocalFileSystem(), self.root)
+        filesystem, root = fs.FileSystem.from_uri(self.root) if self.is_remote else (LOCAL, self.root)
         return filesystem, f"{root}/{path}" if path else root
 
     def url(self, file: str = "") -> str:

@@ -180,15 +180,36 @@ def _guarded(plan: Plan, expression: Expression, askers: set[Predicate]) -> str:
 
 
 def slice_start(time: str, progressions: Iterable[Progression]) -> str:
-    """The last edge at or before ``time``, as one native expression.
+    """The last edge at or before ``time``, as one native expression: divisions cost most, so one a step.
 
     Examples
     --------
-    >>> slice_start("t", [Progression(step=10, offset=3)])
-    't - pmod(t - 3L, 10L)'
+    >>> slice_start("t", [Progression(step=10)])
+    't - pmod(t, 10L)'
+    >>> slice_start("t", [Progression(step=10), Progression(step=10, offset=3), Progression(step=7)])
+    't - least(CASE WHEN pmod(t, 10L) >= 3L THEN pmod(t, 10L) - 3L ELSE pmod(t, 10L) END, pmod(t, 7L))'
     """
-    edges = [f"{time} - pmod({time} - {edge.offset}L, {edge.step}L)" for edge in progressions]
-    return edges[0] if len(edges) == 1 else f"greatest({', '.join(edges)})"
+    offsets: dict[int, list[int]] = {}
+    for edge in progressions:
+        offsets.setdefault(edge.step, []).append(edge.offset)
+    ages = [_age(f"pmod({time}, {step}L)", step, some) for step, some in offsets.items()]
+    return f"{time} - " + (ages[0] if len(ages) == 1 else f"least({', '.join(ages)})")
+
+
+def _age(since: str, step: int, offsets: Iterable[int]) -> str:
+    """How long ago the last edge of some progressions of one step was, ``since`` the last multiple of it.
+
+    Examples
+    --------
+    >>> _age("r", 10, [3])
+    'CASE WHEN r >= 3L THEN r - 3L ELSE r + 7L END'
+    """
+    first, *others = sorted(offsets, reverse=True)
+    choices = [f"WHEN {since} >= {offset}L THEN {since} - {offset}L" for offset in (first, *others) if offset]
+    if not choices:
+        return since
+    before = since if 0 in others else f"{since} + {step - first}L"
+    return f"CASE {' '.join(choices)} ELSE {before} END"
 
 
 def _aggregate(rows: DataFrame, plan: Plan, numbers: Sequence[int]) -> tuple[DataFrame, list[str]]:

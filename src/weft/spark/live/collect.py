@@ -91,16 +91,14 @@ class Collector(ABC, Generic[Found]):
     def _first(self, rows: DataFrame) -> tuple[Found | None, Mapping[str, Any]]:
         """The same by a plan of its own, which is kept for the next batches if that is possible."""
         event_time = self._live.plan.event_time
-        instant = f"CASE WHEN {self._good} THEN {event_micros(rows, event_time)} END"
+        instant = event_micros(rows, event_time)
+        counts = {"rows": "count(1)", "bad": "0L"}
+        if self._marks:
+            instant = f"CASE WHEN {self._good} THEN {instant} END"
+            counts = {"rows": f"count_if({self._good})", "bad": f"count_if(NOT ({self._good}))"}
+        counts |= {"timed": f"count({instant})", "largest": f"max({instant})", "smallest": f"min({instant})"}
         read = Observation(READ)
-        watched = scanned(rows).observe(
-            read,
-            F.expr(f"count_if({self._good})").alias("rows"),
-            F.expr(f"count_if(NOT ({self._good}))").alias("bad"),
-            F.expr(f"count({instant})").alias("timed"),
-            F.expr(f"max({instant})").alias("largest"),
-            F.expr(f"min({instant})").alias("smallest"),
-        )
+        watched = scanned(rows).observe(read, *(F.expr(text).alias(name) for name, text in counts.items()))
         watched = watched.where(self._good).drop(*self._marks) if self._marks else watched
         if not self._live.plan.groupings:
             watched.agg(F.count(F.lit(1))).collect()
