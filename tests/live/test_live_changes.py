@@ -20,6 +20,7 @@ from weft.query.model import Window
 from weft.spark import sample
 from weft.spark.live.history import History
 from weft.spark.live.records import PlanRecord
+from weft.spark.live.registry import Registry
 
 LATENESS = 5 * SECOND
 
@@ -395,3 +396,32 @@ def test_a_paused_query_is_silent_and_then_goes_on_with_a_whole_window(spark, tm
     missing = {row[0] for row in others - mine}
     assert missing, "windows of the pause are left out"
     assert max(missing) < max(row[0] for row in mine)
+
+
+def test_a_plan_is_made_once_for_a_change_and_again_for_one_that_comes_meanwhile(spark, tmp_path, monkeypatch):
+    made: list[int] = []
+    wanted = Registry.wanted
+    monkeypatch.setattr(Registry, "wanted", lambda self: made.append(1) or wanted(self))
+    driven = Driven(spark, tmp_path, LATENESS)
+    driven.add({"total": sql(TOTAL)})
+    rnd = random.Random(11)
+    batches = [batch_of(rnd, number) for number in range(5)]
+    for rows in batches[:2]:
+        driven.feed(rows)
+    assert len(made) == 1, "that the queries were accepted is no change"
+    accept_all = driven.catalog.accept_all
+
+    def slow(entries, batch):
+        monkeypatch.setattr(driven.catalog, "accept_all", accept_all)
+        driven.add({"above": sql(ABOVE)})
+        return accept_all(entries, batch)
+
+    monkeypatch.setattr(driven.catalog, "accept_all", slow)
+    driven.add({"count": sql(COUNT)})
+    driven.feed(batches[2])
+    assert set(driven.job.live.record.queries) == {"total", "count"}
+    driven.feed(batches[3])
+    assert set(driven.job.live.record.queries) == {"total", "count", "above"}
+    driven.feed(batches[4])
+    assert len(made) == 3
+    assert {entry.state for entry in driven.catalog.entries()} == {"active"}

@@ -193,12 +193,13 @@ class Catalog:
             change.move([entry], "active", "accepted", batch=batch)
             return True
 
-    def accept_all(self, entries: Iterable[Entry], batch: int) -> None:
-        """Accept many queries at once, those of them that are pending still."""
+    def accept_all(self, entries: Iterable[Entry], batch: int) -> int:
+        """Accept many queries at once, those of them that are pending still; gives the catalog's version after it."""
         ids = {entry.id for entry in entries}
         with self._changing() as change:
             pending = [entry for entry in _entries(change.connection, ("pending",)) if entry.id in ids]
             change.move(pending, "active", "accepted", batch=batch)
+            return change.version
 
     def refuse(self, name: str, reason: str, *, id: int | None = None) -> bool:
         """Say, as the running job, why a pending or active query is not answered; False if it is neither any more.

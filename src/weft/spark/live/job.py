@@ -35,7 +35,7 @@ from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, wi
 from weft.spark.live.records import EVERYTHING, UNKEPT, BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.spark.live.registry import Registry
 from weft.spark.live.shapes import Shapes
-from weft.spark.live.state import Segment, State, Tables, by_grouping, conformed, open_rows, reach
+from weft.spark.live.state import LazyTables, Segment, State, Tables, by_grouping, conformed, open_rows, reach
 from weft.spark.live.turn import Finals
 from weft.spark.live_sources.source import BAD, LiveSource
 from weft.spark.rows import slices
@@ -441,11 +441,12 @@ class Job:
             sample = good if good is not None and not good.isEmpty() else None
             record = first_plan(self.stream, wanted, sample, self.technique)
             return self._placed(record, wanted, sample)
-        watermark = self.last.watermark
+        live, state, watermark = self.live, self.state, self.last.watermark
         if self._executors is None:
-            tables: Tables = self.state.tables(self.live, watermark)
+            # merged only if a new query might be answered from them
+            tables: Tables = LazyTables(lambda: state.tables(live, watermark))
         else:
-            tables = self._executors.tables(self.state, watermark)
+            tables = self._executors.tables(state, watermark)
         record = changed_plan(Past(self.live, tables, self.last.since, self.last.largest, self._rate), wanted)
         if self.live.record.groupings or self.state.segments:
             return in_buckets(record, record.buckets, wanted.bound)

@@ -60,8 +60,8 @@ class Registry:
 
     def planned(self, version: int, record: PlanRecord, batch: int) -> None:
         """A plan follows the catalog as it was at ``version``, from ``batch`` on."""
-        self.accept(record, batch)
         self._planned = version
+        self.accept(record, batch)
 
     def wanted(self) -> Wanted:
         """What the catalog asks for, as far as it can be run; the rest is refused there."""
@@ -99,7 +99,10 @@ class Registry:
     def _accept(self, entries: Mapping[str, int], batch: int) -> None:
         accepted = [entry for entry in self.catalog.entries("pending") if entries.get(entry.name) == entry.id]
         if accepted:
-            self.catalog.accept_all(accepted, batch)
+            version = self.catalog.accept_all(accepted, batch)
+            if version == self._planned + 1:
+                # the plan follows this very change: nobody else has made one since
+                self._planned = version
 
     def refuse(self, refusals: Iterable[Refusal]) -> None:
         """Say which queries a value has stopped: they are not in the next plan."""
