@@ -338,6 +338,7 @@ def main() -> None:
     """Run and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3, help="of what the bars compare")
+    parser.add_argument("--bars", action="store_true", help="only what the bars compare, in a process of its own")
     parser.add_argument("--only", choices=("files", "Kafka"), help="one kind of source")
     parser.add_argument("--report", type=Path, default=ROOT / "bench-out" / "streaming.md")
     options = parser.parse_args()
@@ -350,8 +351,9 @@ def main() -> None:
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKS)
     found: Found = {}
     if options.only != "Kafka":
-        found |= run_all(spark, list(systems([Files(FAST), Files(SHORT), Files(SLOW)], options.repeats)))
-    if options.only != "files":
+        chosen = list(systems([Files(FAST), Files(SHORT), Files(SLOW)], options.repeats))
+        found |= run_all(spark, [system for system in chosen if system.repeats > 1 or not options.bars])
+    if options.only != "files" and not options.bars:
         with broker() as running:
             topics = [Topic(FAST, running, 11), Topic(SLOW, running, 30)]
             for topic in topics:
