@@ -145,6 +145,29 @@ def test_a_refused_successor_leaves_the_query_of_its_name_as_it_was(catalog: Cat
     assert [entry.id for entry in catalog.drop("hourly")] == [was.id], "the live one of the two"
 
 
+@pytest.mark.parametrize("before", ["active", "paused"])
+def test_refused_successors_in_a_row_leave_the_first_query_as_it_was(catalog: Catalog, before: str) -> None:
+    successor = HOURLY.replace("CREATE", "CREATE OR REPLACE")
+    catalog.add(HOURLY)
+    catalog.accept("hourly", 3)
+    if before == "paused":
+        catalog.pause("hourly")
+    was = catalog.entries()[0]
+    catalog.add(successor)
+    catalog.add(successor)
+    assert catalog.refuse("hourly", "bad"), "the second successor, before anybody looked at the first"
+    assert catalog.refuse("hourly", "bad"), "the first one, which came back"
+    catalog.add(successor)
+    assert catalog.refuse("hourly", "bad")
+    catalog.add(successor)
+    catalog.pause("hourly")
+    catalog.resume("hourly")
+    assert catalog.refuse("hourly", "bad")
+    restored, *others = catalog.entries()
+    assert (restored.id, restored.state, restored.batch) == (was.id, before, was.batch)
+    assert {entry.state for entry in others} == {"refused"}
+
+
 def test_a_query_that_fails_later_brings_nothing_back(catalog: Catalog) -> None:
     catalog.add(HOURLY)
     catalog.add(HOURLY.replace("CREATE", "CREATE OR REPLACE").replace("1 hour", "2 hours"))

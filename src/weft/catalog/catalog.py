@@ -211,7 +211,7 @@ class Catalog:
             if entry is None or entry.state == "paused":
                 return False
             change.move([entry], "refused", "refused", note=reason)
-            if entry.state == "pending":
+            if entry.batch is None:
                 change.restore(entry)
             return True
 
@@ -333,15 +333,18 @@ class _Change:
 
     def restore(self, refused: Entry) -> None:
         """Have the query again whose place a refused one was given, in the state that it had."""
+        theirs = select(CHANGES.c.version, CHANGES.c.action).order_by(CHANGES.c.id.desc()).limit(1)
+        added = theirs.where(CHANGES.c.query == refused.id, CHANGES.c.action == "added")
+        since = self.connection.execute(added).scalar_one_or_none()
         replaced = select(QUERIES).where(
-            QUERIES.c.key == refused.name.lower(), QUERIES.c.state == "dropped", QUERIES.c.version == refused.version
+            QUERIES.c.key == refused.name.lower(), QUERIES.c.state == "dropped", QUERIES.c.version == since
         )
         row = self.connection.execute(replaced).mappings().one_or_none()
         if row is None:
             return
         entry = entry_of(row)
-        told = select(CHANGES.c.action).where(CHANGES.c.query == entry.id, CHANGES.c.version < refused.version)
-        last = self.connection.execute(told.order_by(CHANGES.c.id.desc()).limit(1)).scalar_one()
+        told = theirs.where(CHANGES.c.query == entry.id, CHANGES.c.action.not_in(("dropped", "restored")))
+        _, last = self.connection.execute(told).one()
         self.move([entry], _LED_TO.get(last, "pending"), "restored", batch=entry.batch, note="its successor is refused")
 
     def _note(self, entries: Sequence[Entry], action: Action, batch: int | None, note: str | None) -> None:

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from sqlalchemy import RowMapping
 
 State = Literal["pending", "active", "paused", "refused", "dropped"]
-"""Pending until the running job has accepted or refused it; refused and dropped are for ever."""
+"""Pending until the running job has accepted or refused it; refused and dropped are for ever, but that a query
+comes back whose successor is refused."""
 
 Action = Literal["seeded", "added", "accepted", "refused", "dropped", "paused", "resumed", "restored"]
 
