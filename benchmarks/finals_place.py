@@ -23,15 +23,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from weft.catalog import create_catalog
+from weft.job.checkpoint import Checkpoint
+from weft.job.history import History
+from weft.job.records import Settings
+from weft.launch.session import local_session
+from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
-from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.engine import FEW_SLICES
 from weft.spark.live.finals_place import FinalsPlace
-from weft.spark.live.history import History
 from weft.spark.live.job import Job
-from weft.spark.live.records import Settings
-from weft.spark.live_sources.source import LiveSource
-from weft.spark.session import local_session
 from weft.spark.step import SETTINGS
 from weft.spark.workers import keep_workers
 

@@ -31,8 +31,8 @@ from streaming import CORES, LATENESS, ROCKS, SHORT
 from streaming_feeds import ROOT, ROW_GROUPS, Files
 from techniques_report import figure, table
 from weft import Engine
-from weft.spark.session import local_session
-from weft.spark.sinks.parquet import ParquetSink
+from weft.launch.session import local_session
+from weft.sinks.parquet import ParquetSink
 from workload_thousand import queries, query_file
 
 ROWS = 100_000

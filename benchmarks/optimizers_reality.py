@@ -23,6 +23,9 @@ from typing import Any
 import typer
 from pyspark.sql import DataFrame, SparkSession
 
+from weft.launch.calibrate import run_plan, work_of_plan
+from weft.launch.engine import Engine
+from weft.launch.session import local_session, name_of
 from weft.optimize import optimize
 from weft.optimize.constants import Constants
 from weft.optimize.cost import Traffic
@@ -31,10 +34,7 @@ from weft.optimize.weaving import Seen, Weaving, one_tree, planted, simply_cut
 from weft.optimize.work import Rows, columns_of
 from weft.optimize.workload import Workload
 from weft.plan.model import Grouping, Plan
-from weft.spark.calibrate import run_plan, work_of_plan
-from weft.spark.engine import Engine
-from weft.spark.files import Folder
-from weft.spark.session import local_session, name_of
+from weft.store.folder import Folder
 
 RESULTS = Path(__file__).parent / "results"
 Row = dict[str, Any]

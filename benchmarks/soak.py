@@ -29,8 +29,8 @@ from rich.console import Console
 from streaming_feeds import ROOT
 from techniques_report import figure
 from weft import Engine
-from weft.spark.session import local_session
-from weft.spark.sinks.parquet import HIDDEN, ParquetSink
+from weft.launch.session import local_session
+from weft.sinks.parquet import HIDDEN, ParquetSink
 
 SEEN = ROOT / "bench-out" / "soak.json"
 KEYS = 10_000

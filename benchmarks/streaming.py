@@ -37,9 +37,9 @@ from rich.console import Console
 from streaming_feeds import ROOT, Feed, Files, Topic, Trades, broker
 from techniques_report import table
 from weft import Engine
+from weft.launch.session import local_session
+from weft.sinks.parquet import ParquetSink
 from weft.spark.live.engine import LiveEngine
-from weft.spark.session import local_session
-from weft.spark.sinks.parquet import ParquetSink
 from workload_thousand import queries, query_file
 
 CORES = 2

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from weft.spark.packages import KAFKA, add_packages
+from weft.java.packages import KAFKA, add_packages
 from workload_thousand import _Market
 
 if TYPE_CHECKING:

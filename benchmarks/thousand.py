@@ -134,7 +134,7 @@ class Figure:
 
 def start_spark(driver_memory: str) -> SparkSession:
     """The session that Weft and plain Spark share."""
-    from weft.spark.session import local_session
+    from weft.launch.session import local_session
 
     return local_session("weft thousand", master=f"local[{CORES}]", memory=driver_memory)
 

@@ -95,7 +95,7 @@ def run_weft(words: list[str]) -> None:
 
 
 def _session() -> object:
-    from weft.spark.session import local_session
+    from weft.launch.session import local_session
 
     # short runs: the optimising compiler would only take the cores from them
     return local_session(memory="1g", config={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})

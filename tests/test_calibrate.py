@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import weft
+from weft.launch import calibrate as calibrating
+from weft.launch.calibrate import TRIALS, Trial, calibrate, fitted
+from weft.launch.session import name_of
 from weft.optimize.constants import Constants
 from weft.optimize.work import Work
-from weft.spark import calibrate as calibrating
-from weft.spark.calibrate import TRIALS, Trial, calibrate, fitted
-from weft.spark.files import Folder
-from weft.spark.session import name_of
+from weft.store.folder import Folder
 
 SMALL = tuple(Trial(trial.name, trial.by, trial.windows[:4], trial.weaving, rows=2_000) for trial in TRIALS[:4])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.spark.session import java, use_java
+from weft.java.home import java, use_java
 
 
 @pytest.fixture

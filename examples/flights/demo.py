@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from weft import Answers, Engine
-from weft.spark.session import local_session
+from weft.launch.session import local_session
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parent.parent / "demo-out"

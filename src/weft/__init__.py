@@ -9,15 +9,15 @@ from weft.errors import QueriesError, QueryError, WeftError
 
 if TYPE_CHECKING:
     from weft.evaluate.window import SlidingWindow
+    from weft.launch.engine import Engine
     from weft.spark.answers import Answers
-    from weft.spark.engine import Engine
     from weft.spark.live.engine import LiveEngine
 
 __all__ = ["Answers", "Engine", "LiveEngine", "QueriesError", "QueryError", "SlidingWindow", "WeftError", "__version__"]
 
 _ROOMS = {
     "Answers": "weft.spark.answers",
-    "Engine": "weft.spark.engine",
+    "Engine": "weft.launch.engine",
     "LiveEngine": "weft.spark.live.engine",
     "SlidingWindow": "weft.evaluate.window",
 }

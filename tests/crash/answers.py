@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from psycopg.rows import dict_row
 
-from weft.spark.sinks import json_values
-from weft.spark.sinks.kafka_reader import KafkaReader
+from weft.sinks import json_values
+from weft.sinks.kafka_reader import KafkaReader
 
 SECOND = 1_000_000
 BEGIN = 1_700_000_000 * SECOND

@@ -14,20 +14,21 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import weft
-from weft.spark.live import answering, segments
-from weft.spark.live.checkpoint import Checkpoint
+from weft.java.home import use_java
+from weft.job import segments
+from weft.job.checkpoint import Checkpoint
+from weft.job.history import History
+from weft.job.outbox import Outbox
+from weft.job.sink import CommittedBatch
+from weft.sinks import shelf
+from weft.sinks.kafka import KafkaSink
+from weft.sinks.parquet import ParquetSink
+from weft.sinks.postgres import PostgresSink
+from weft.sinks.specs import sink_of
+from weft.spark.live import answering
 from weft.spark.live.finals_place import FinalsPlace
-from weft.spark.live.history import History
 from weft.spark.live.job import Job
 from weft.spark.live.on_executors import OnExecutors
-from weft.spark.live.outbox import Outbox
-from weft.spark.session import use_java
-from weft.spark.sinks import shelf
-from weft.spark.sinks.kafka import KafkaSink
-from weft.spark.sinks.parquet import ParquetSink
-from weft.spark.sinks.postgres import PostgresSink
-from weft.spark.sinks.sink import CommittedBatch
-from weft.spark.sinks.specs import sink_of
 
 QUERIES = """
 CREATE VIEW sliding AS SELECT window.start, window.end, k, sum(v) AS s, count(*) AS n, max(v) AS m

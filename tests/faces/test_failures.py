@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 
 from weft.catalog import Status
 from weft.cli.streaming import _watch, say_idle_routes
-from weft.spark.sinks.specs import sink_of
+from weft.sinks.specs import sink_of
 
 NEEDED = ("--source", "trades=incoming", "--event-time", "ts", "--checkpoint", "state", "--out", "answers")
 TRACE = """An error occurred while calling o127.isEmpty.

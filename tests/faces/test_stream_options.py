@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from weft.config import StreamConfig
-from weft.spark.live.checkpoint import Checkpoint
-from weft.spark.live.outbox import Delivered, put, records
+from weft.job.checkpoint import Checkpoint
+from weft.job.outbox import Delivered, put, records
 
 Weft = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weft.spark.sinks.sink import CommittedBatch, QueryAnswers
+from weft.job.sink import CommittedBatch, QueryAnswers
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema(

@@ -15,14 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from weft.catalog import create_catalog
+from weft.job.checkpoint import Checkpoint
+from weft.job.history import History
+from weft.job.records import Settings
+from weft.job.sink import CommittedBatch
+from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
-from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.finals_place import FinalsPlace
-from weft.spark.live.history import History
 from weft.spark.live.job import Job
-from weft.spark.live.records import Settings
-from weft.spark.live_sources.source import LiveSource
-from weft.spark.sinks.sink import CommittedBatch
 from weft.spark.step import SETTINGS
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("v", pa.int64()), ("x", pa.float64())])

@@ -39,17 +39,17 @@ from oracle.compare import Rows
 from oracle.data import Stream as Events
 from oracle.generate import Workload
 from weft.catalog import create_catalog
+from weft.job.checkpoint import Checkpoint
+from weft.job.history import History
+from weft.job.records import PlanRecord, Settings
+from weft.launch.engine import Engine
+from weft.sinks.parquet import ParquetSink
+from weft.sources.source import LiveSource
 from weft.spark.answers import with_schema
 from weft.spark.bind import Stream
-from weft.spark.engine import Engine
-from weft.spark.live.checkpoint import Checkpoint
-from weft.spark.live.history import History
 from weft.spark.live.job import Job
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.records import PlanRecord, Settings
 from weft.spark.live.refeed import scanned
-from weft.spark.live_sources.source import LiveSource
-from weft.spark.sinks.parquet import ParquetSink
 from weft.spark.step import SETTINGS
 
 FAR = (BEGIN + 2 * 86_400 * SECOND, "a", 99, 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from weft.spark.live_sources.source import LiveSource
+from weft.sources.source import LiveSource
 
 
 @dataclass

@@ -11,12 +11,13 @@ import pytest
 from live.driven import SECOND, Collecting, Driven, outlive
 from live.live_cases import BEGIN, Case, disordered, model, queries_of, sql
 from weft.errors import WeftError
+from weft.job import segments
+from weft.job.checkpoint import Checkpoint
+from weft.job.history import History
+from weft.job.lease import FencedError, Lease
+from weft.job.outbox import Outbox
 from weft.query.model import Window
-from weft.spark.live import answering, job, segments
-from weft.spark.live.checkpoint import Checkpoint
-from weft.spark.live.history import History
-from weft.spark.live.lease import FencedError, Lease
-from weft.spark.live.outbox import Outbox
+from weft.spark.live import answering, job
 
 LATENESS = 20 * SECOND
 

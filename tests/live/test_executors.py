@@ -19,11 +19,12 @@ from live.test_deaths import DiedError, after, alive, before
 from live.test_live_changes import random_changes
 from oracle.compare import oracle_session
 from oracle.generate import shape, workload
-from weft.spark.live import bucket_task, finals_place, on_executors, segments, state
+from weft.job import segments
+from weft.job.history import History
+from weft.job.outbox import Outbox
+from weft.spark.live import bucket_task, finals_place, on_executors, state
 from weft.spark.live.bucket_task import BucketTask
-from weft.spark.live.history import History
 from weft.spark.live.on_executors import OnExecutors
-from weft.spark.live.outbox import Outbox
 from weft.spark.live.scatter import Scattered
 
 LATENESS = 20 * SECOND

@@ -15,11 +15,11 @@ from live.driven import SECOND, Driven
 from live.live_cases import BEGIN, Case, case_of, close_case, naive_query, sql
 from live.naive_stream import NaiveStream
 from weft.catalog.database import CatalogError, Database
+from weft.job.history import History
+from weft.job.records import PlanRecord
 from weft.optimize.constants import Constants
 from weft.query.model import Window
 from weft.spark import sample
-from weft.spark.live.history import History
-from weft.spark.live.records import PlanRecord
 from weft.spark.live.registry import Registry
 
 LATENESS = 5 * SECOND

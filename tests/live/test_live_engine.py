@@ -13,8 +13,8 @@ import pytest
 from live.driven import Row, table
 from live.live_cases import BEGIN
 from weft import Engine, QueriesError, WeftError
+from weft.sinks.parquet import ParquetSink
 from weft.spark.live.engine import LiveEngine
-from weft.spark.sinks.parquet import ParquetSink
 
 SECOND = 1_000_000
 SCHEMA = "ts TIMESTAMP, k STRING, v BIGINT, x DOUBLE"

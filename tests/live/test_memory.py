@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.spark.live import memory
-from weft.spark.live.memory import Memory
+from weft.job import memory
+from weft.job.memory import Memory
 
 MEGABYTES = 1 << 20
 

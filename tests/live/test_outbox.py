@@ -12,11 +12,11 @@ from live.batches import committed
 from live.driven import SECOND, Collecting, Driven
 from live.live_cases import BEGIN
 from weft import WeftError
-from weft.spark.live.checkpoint import Checkpoint
-from weft.spark.live.outbox import Outbox, give_up
-from weft.spark.sinks.memory import MemorySink
-from weft.spark.sinks.sink import CommittedBatch
-from weft.spark.sinks.specs import sink_of
+from weft.job.checkpoint import Checkpoint
+from weft.job.outbox import Outbox, give_up
+from weft.job.sink import CommittedBatch
+from weft.sinks.memory import MemorySink
+from weft.sinks.specs import sink_of
 
 
 class AwaySink(MemorySink):

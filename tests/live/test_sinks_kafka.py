@@ -13,11 +13,11 @@ from live.batches import committed, expected
 from services.kafka import Broker
 from services.processes import finished
 from weft import WeftError
-from weft.spark.sinks import json_values, kafka
-from weft.spark.sinks.kafka import KafkaSink
-from weft.spark.sinks.kafka_reader import Answer, KafkaReader, PartitionReader
-from weft.spark.sinks.sink import CommittedBatch
-from weft.spark.sinks.specs import sink_of
+from weft.job.sink import CommittedBatch
+from weft.sinks import json_values, kafka
+from weft.sinks.kafka import KafkaSink
+from weft.sinks.kafka_reader import Answer, KafkaReader, PartitionReader
+from weft.sinks.specs import sink_of
 
 
 def read(broker: Broker, topic: str) -> list[Answer]:
@@ -141,10 +141,10 @@ def test_a_batch_that_lacks_records_is_not_taken_for_a_whole_one() -> None:
 
 
 def test_the_reader_s_command_says_how_it_is_used() -> None:
-    command = [sys.executable, "-m", "weft.spark.sinks.kafka_reader"]
+    command = [sys.executable, "-m", "weft.sinks.kafka_reader"]
     done = finished(command, Path.cwd(), 60)
     assert done.returncode == 2
-    assert "usage: python -m weft.spark.sinks.kafka_reader [-h] TOPIC HOST:PORT" in done.stderr
+    assert "usage: python -m weft.sinks.kafka_reader [-h] TOPIC HOST:PORT" in done.stderr
 
 
 def test_a_record_tells_its_query_batch_window_and_id(kafka: Broker, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from psycopg.rows import dict_row
 from live.batches import expected, in_order
 from services.kafka import Broker
 from services.postgres import Server
-from weft.spark.sinks import json_values
-from weft.spark.sinks.kafka_reader import KafkaReader
+from weft.sinks import json_values
+from weft.sinks.kafka_reader import KafkaReader
 
 BATCHES = 120
 KILLS = 6
@@ -24,7 +24,7 @@ DELIVERING = """
 import sys
 from pathlib import Path
 from live.batches import committed
-from weft.spark.sinks.specs import sink_of
+from weft.sinks.specs import sink_of
 work, spec, delivered = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 first = int(delivered.read_text()) + 1 if delivered.exists() else 0
 sink = sink_of(spec)

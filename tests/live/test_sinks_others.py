@@ -11,12 +11,12 @@ from rich.console import Console
 
 from live.batches import committed, expected, in_order
 from weft import WeftError
-from weft.spark.sinks.console import ConsoleSink
-from weft.spark.sinks.delta import DeltaSink
-from weft.spark.sinks.memory import MemorySink
-from weft.spark.sinks.routed import RoutedSink
-from weft.spark.sinks.sink import Sink
-from weft.spark.sinks.specs import sink_of
+from weft.job.sink import Sink
+from weft.sinks.console import ConsoleSink
+from weft.sinks.delta import DeltaSink
+from weft.sinks.memory import MemorySink
+from weft.sinks.routed import RoutedSink
+from weft.sinks.specs import sink_of
 
 
 def test_memory_holds_every_row_once_in_the_order_of_batches(tmp_path: Path) -> None:

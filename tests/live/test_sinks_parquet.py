@@ -17,16 +17,16 @@ from pyspark.sql import SparkSession
 
 from live.batches import SCHEMA, answers, committed, expected, in_order, written
 from weft import WeftError
-from weft.spark.files import Folder
-from weft.spark.sinks.parquet import ParquetSink
-from weft.spark.sinks.shelf import Shelf
-from weft.spark.sinks.sink import CommittedBatch
+from weft.job.sink import CommittedBatch
+from weft.sinks.parquet import ParquetSink
+from weft.sinks.shelf import Shelf
+from weft.store.folder import Folder
 
 RISING = """
 import sys
 from pathlib import Path
 from live.batches import committed
-from weft.spark.sinks.parquet import ParquetSink
+from weft.sinks.parquet import ParquetSink
 work, target, delivered = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 first = int(delivered.read_text()) + 1 if delivered.exists() else 0
 sink = ParquetSink(target, every=0.01, small=20_000)

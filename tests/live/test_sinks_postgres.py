@@ -16,8 +16,8 @@ from psycopg.rows import dict_row
 from live.batches import SCHEMA, START, answers, committed, expected, in_order, rows_of, written
 from services.postgres import PASSWORD, Server
 from weft import WeftError
-from weft.spark.sinks.postgres import PostgresSink
-from weft.spark.sinks.sink import CommittedBatch, QueryAnswers
+from weft.job.sink import CommittedBatch, QueryAnswers
+from weft.sinks.postgres import PostgresSink
 
 
 def table(url: str, name: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from live.streams import read_all
 from weft import WeftError
-from weft.spark.live_sources.specs import live_source
+from weft.sources.specs import live_source
 
 LINES = [
     '{"ts": "2026-01-01T00:00:00Z", "city": "a", "n": 1}',

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from live.streams import keep_bad, read_all
 from services.kafka import Broker
 from weft import WeftError
-from weft.spark.live_sources.specs import live_source
+from weft.sources.specs import live_source
 
 SCHEMA = "ts TIMESTAMP, city STRING, n BIGINT"
 AVRO = {

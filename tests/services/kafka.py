@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.processes import ServiceError, free_ports, start, stop
 from services.relay import ShakyLine
-from weft.spark.packages import resolve
-from weft.spark.session import java
+from weft.java.home import java
+from weft.java.packages import resolve
 
 BROKER = "org.apache.kafka:kafka_2.13:4.3.1"
 LOGGING = "org.slf4j:slf4j-simple:1.7.36"

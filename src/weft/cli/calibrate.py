@@ -25,10 +25,10 @@ def calibrate_command(
 
     Takes a minute or two on a machine that has nothing else to do. Example: `weft calibrate`
     """
+    from weft.launch.calibrate import calibrate
+    from weft.launch.session import local_session, name_of
     from weft.optimize.work import Work
-    from weft.spark.calibrate import calibrate
-    from weft.spark.files import Folder
-    from weft.spark.session import local_session, name_of
+    from weft.store.folder import Folder
 
     console = Console(highlight=False)
     spark = local_session(master=master, memory=memory)

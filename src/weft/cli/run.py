@@ -16,8 +16,8 @@ from weft.optimize.weaving import DEFAULT
 from weft.query.sparksql import parse_file
 
 if TYPE_CHECKING:
+    from weft.launch.engine import Engine
     from weft.spark.answers import Answers
-    from weft.spark.engine import Engine
 
 Queries = Annotated[Path, typer.Argument(metavar="QUERIES.sql", help="A file of Spark SQL or CQL window queries.")]
 Source = Annotated[
@@ -74,7 +74,7 @@ def run_command(
                 str(out), overwrite=overwrite, progress=lambda done, of: progress.update(task, completed=done, total=of)
             )
         finally:
-            from weft.spark.files import Folder
+            from weft.store.folder import Folder
 
             Folder(staging).remove()
     _report(console, answers, out)
@@ -140,9 +140,9 @@ def _engine(
 ) -> Engine:
     sources = _pairs(source, "--source", "NAME=PATH")
     options = _pairs(option or [], "--option", "K=V")
-    from weft.spark.engine import Engine
-    from weft.spark.session import local_session
-    from weft.spark.sources import read_files
+    from weft.launch.engine import Engine
+    from weft.launch.session import local_session
+    from weft.sources.batch_files import read_files
 
     engine = Engine(
         local_session(master=master, memory=memory),

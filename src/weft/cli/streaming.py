@@ -28,21 +28,21 @@ from weft.cli.view import Report, shown
 from weft.config import StreamConfig
 from weft.config.secrets import without
 from weft.errors import QueriesError
+from weft.java.packages import CARRIED, resolve
+from weft.job import outbox
+from weft.job.checkpoint import Checkpoint
+from weft.job.sink import Sink
+from weft.launch.session import local_session
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
+from weft.sinks.routed import RoutedSink
+from weft.sinks.specs import sink_of
+from weft.sources.dead_letters import BAD
+from weft.sources.specs import live_source
 from weft.spark.bind import Stream
 from weft.spark.failures import spark_failure
-from weft.spark.live import outbox
-from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.planning import bind_all
-from weft.spark.live_sources.dead_letters import BAD
-from weft.spark.live_sources.specs import live_source
-from weft.spark.packages import CARRIED, resolve
-from weft.spark.session import local_session
-from weft.spark.sinks.routed import RoutedSink
-from weft.spark.sinks.sink import Sink
-from weft.spark.sinks.specs import sink_of
 
 LOG = logging.getLogger("weft.stream")
 LOOK = 0.25

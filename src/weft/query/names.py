@@ -64,7 +64,7 @@ class Names:
         if start < position:
             yield Edit(start, position, "")
         for part in path:
-            yield Edit(*exact_span_of(part), None, quoted(part.name))
+            yield Edit(*exact_span_of(part), None, identity(part.name))
 
     def check(self, column: exp.Column, source: Source) -> None:
         """Refuse a name that the stream does not have."""
@@ -100,6 +100,17 @@ def _first_names(node: exp.Expr) -> set[str]:
     return {column.parts[0].name.lower() for column in node.find_all(exp.Column)}
 
 
-def quoted(name: str) -> str:
+def identity(name: str) -> str:
     """The identity of a name."""
-    return "`" + name.lower().replace("`", "``") + "`"
+    return quoted(name.lower())
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier, whatever it is made of.
+
+    Examples
+    --------
+    >>> quoted("a `b`")
+    '`a ``b```'
+    """
+    return "`" + name.replace("`", "``") + "`"

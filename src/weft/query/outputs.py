@@ -9,7 +9,7 @@ from sqlglot import exp
 from weft.query import calls, refusals
 from weft.query.grouping import Grouping
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Output, Part
-from weft.query.names import quoted
+from weft.query.names import identity
 from weft.query.scalars import Scalars
 from weft.query.selects import Item
 from weft.query.sources import Edit
@@ -85,7 +85,7 @@ class Rewriter:
         path = self._names.path(column)
         start = exact_span_of(column)[0]
         for length in range(len(path), 0, -1):
-            key = self._keys.get(" . ".join(quoted(part.name) for part in path[:length]))
+            key = self._keys.get(" . ".join(identity(part.name) for part in path[:length]))
             if key is not None:
                 return Edit(start, exact_span_of(path[length - 1])[1], f"{KEY}{key}")
         if self._names.means_window(column):

@@ -15,11 +15,11 @@ from weft.errors import WeftError
 from weft.plan.model import BoundQuery
 from weft.plan.sheet import Sheet
 from weft.query.model import KEY, WINDOW, Part
+from weft.query.names import quoted
 from weft.spark.bind import Bound
 from weft.spark.computing import rows_of, sheet_schema
-from weft.spark.files import Folder
-from weft.spark.rows import quoted
 from weft.spark.step import Outcome, Totals
+from weft.store.folder import Folder
 
 LONG = "query string, window_start timestamp, window_end timestamp, key map<string,string>, value map<string,string>"
 

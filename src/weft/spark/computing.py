@@ -33,9 +33,10 @@ from weft.plan.sheet import QUERY, TEMPLATE, Sheet
 from weft.query.model import WINDOW, Window
 from weft.query.placeholders import replace_placeholders
 from weft.spark.bind import Bound
-from weft.spark.files import Folder
 from weft.spark.packing import Packing
-from weft.spark.step import SUMMARY, Written, pack, parquet_options, summary_batch, tuned
+from weft.spark.step import SUMMARY, Written, pack, summary_batch, tuned
+from weft.step.parquet import parquet_options
+from weft.store.folder import Folder
 
 BARE = re.compile(r"\(\s*[\w.]+\s*\)")
 SIMPLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)

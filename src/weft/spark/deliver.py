@@ -17,8 +17,8 @@ from weft.query.model import WINDOW
 from weft.spark.answers import Staged, computed
 from weft.spark.computing import Computation
 from weft.spark.failures import data_error
-from weft.spark.files import Folder
 from weft.spark.step import gather
+from weft.store.folder import Folder
 
 TEMPLATES = 64
 """Select lists that one Spark job computes: the code for more becomes too large to compile."""

@@ -18,6 +18,7 @@ from weft.plan.asking import argument_column, asked_by
 from weft.plan.layout import SLICE, Slot, Use, layout
 from weft.plan.model import BITS, Plan, Predicate, batched, key_column
 from weft.query.model import Expression
+from weft.query.names import quoted
 from weft.slicing.progression import Progression
 from weft.spark.finals import GROUPING
 from weft.spark.unmerged import unmerged
@@ -265,8 +266,3 @@ def _argument(use: Use, position: int) -> str:
     """One argument; NULL, which every aggregate ignores, where the condition of a conditional partial fails."""
     value = argument_column(use.arguments[position], use.summed) if use.arguments else "1"
     return value if use.condition is None else f"CASE WHEN {use.condition.name} THEN {value} END"
-
-
-def quoted(name: str) -> str:
-    """A name as an identifier, whatever it is made of."""
-    return "`" + name.replace("`", "``") + "`"

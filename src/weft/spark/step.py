@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, fields
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +20,12 @@ from weft.algebra.measures import Array
 from weft.plan.model import Plan
 from weft.plan.placing import bucket_text, hash_text, node_text
 from weft.plan.sheet import sheet
-from weft.spark.files import Folder
 from weft.spark.finals import GROUPING, NODE, Answer, finals
 from weft.spark.packing import Packing
 from weft.spark.parts import AT_ONCE, HASH, Parts
 from weft.spark.rows import slices
+from weft.step.parquet import parquet_options, write_parquet
+from weft.store.folder import Folder
 
 BUCKET = "__weft_bucket"
 SETTINGS = {
@@ -210,18 +210,6 @@ class AnswerWriter:
             filesystem, path = self._folder.open(file)
             self._writer = pq.ParquetWriter(path, rows.schema, filesystem=filesystem, **parquet_options(rows.schema))
         self._writer.write_table(rows)
-
-
-def write_parquet(table: pa.Table, folder: Folder, file: str) -> None:
-    """Typed Parquet as Spark reads it."""
-    filesystem, path = folder.open(file)
-    pq.write_table(table, path, filesystem=filesystem, **parquet_options(table.schema))
-
-
-def parquet_options(schema: pa.Schema) -> dict[str, Any]:
-    """Strings by dictionary, everything else plain."""
-    texts = [item.name for item in schema if pa.types.is_dictionary(item.type) or pa.types.is_string(item.type)]
-    return {"compression": "snappy", "use_dictionary": texts, "store_schema": False, "write_statistics": True}
 
 
 def summary_batch(written: Sequence[Written]) -> pa.RecordBatch:

@@ -16,11 +16,11 @@ from weft.algebra.measures import flatten
 from weft.plan.sheet import QUERY
 from weft.spark.computing import Computation, sheet_schema
 from weft.spark.failures import data_error
-from weft.spark.files import Folder
 from weft.spark.finals import Answer
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.refeed import Collecting, rdd_of, scanned
-from weft.spark.step import write_parquet
+from weft.step.parquet import write_parquet
+from weft.store.folder import Folder
 
 THREADS = 2
 

@@ -16,13 +16,12 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.core.broadcast import Broadcast
 
-from weft.spark.files import Folder
-from weft.spark.live import segments
+from weft.job import segments
+from weft.job.checkpoint import Checkpoint
+from weft.job.history import ANSWERS
+from weft.job.segments import BucketFile
 from weft.spark.live.answering import Writing, Written, write_direct
-from weft.spark.live.checkpoint import Checkpoint
-from weft.spark.live.history import ANSWERS
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.segments import BucketFile
 from weft.spark.live.state import (
     LazyTables,
     Segment,
@@ -35,6 +34,7 @@ from weft.spark.live.state import (
     open_rows,
 )
 from weft.spark.live.turn import Finals
+from weft.store.folder import Folder
 
 
 @dataclass(frozen=True)

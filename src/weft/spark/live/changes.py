@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from weft.algebra.measures import flatten
+from weft.job.records import EVERYTHING, UNKEPT, PlanRecord
 from weft.optimize.constants import Constants
 from weft.optimize.weaving import Seen, home_of
 from weft.plan.build import join
@@ -17,7 +18,6 @@ from weft.plan.model import BoundQuery, Grouping, key_column
 from weft.slicing.progression import edges_of
 from weft.spark.bind import Bound
 from weft.spark.live.planning import LivePlan, Wanted
-from weft.spark.live.records import EVERYTHING, UNKEPT, PlanRecord
 from weft.spark.live.retained import END, START, kept_names, needs, straddled
 
 MANY_AT_ONCE = 50

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from weft.job.checkpoint import Checkpoint
+from weft.job.history import ANSWERS
+from weft.job.records import Manifest
+from weft.job.sink import CommittedBatch, QueryAnswers
 from weft.query.model import Part
 from weft.spark.bind import Bound
-from weft.spark.live.checkpoint import Checkpoint
-from weft.spark.live.history import ANSWERS
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.records import Manifest
-from weft.spark.sinks.sink import CommittedBatch, QueryAnswers
 
 
 def committed_batch(

@@ -17,17 +17,17 @@ from weft.catalog.catalog import Catalog
 from weft.catalog.place import create_catalog
 from weft.catalog.status import JobState, Status
 from weft.errors import QueriesError, WeftError
+from weft.job.checkpoint import Checkpoint
+from weft.job.history import History
+from weft.job.records import Settings
+from weft.job.sink import Sink
 from weft.query.sparksql import parse_file
+from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
-from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.finals_place import FinalsPlace, check_place
-from weft.spark.live.history import History
 from weft.spark.live.job import Job
 from weft.spark.live.planning import bind_all
 from weft.spark.live.progress import Progress
-from weft.spark.live.records import Settings
-from weft.spark.live_sources.source import LiveSource
-from weft.spark.sinks.sink import Sink
 from weft.spark.step import SETTINGS as STEP_SETTINGS
 
 FEW_SLICES = {"spark.sql.codegen.aggregate.map.twolevel.enabled": "true"}

@@ -15,13 +15,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.errors import WeftError
+from weft.job.records import PlanRecord
 from weft.plan.model import Plan
 from weft.spark.bind import Bound, Stream
 from weft.spark.failures import data_error
 from weft.spark.finals import GROUPING
 from weft.spark.live.changes import tree_of
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.records import PlanRecord
 from weft.spark.rows import prepare
 
 FinalsPlace = Literal["auto", "driver", "executors"]

@@ -14,32 +14,32 @@ from pyspark.sql import DataFrame
 from weft.catalog.catalog import Catalog
 from weft.catalog.database import CatalogError
 from weft.errors import WeftError
+from weft.job import segments
+from weft.job.clock import Clock, largest_of, watermark_after
+from weft.job.history import ANSWERS, History
+from weft.job.lease import Lease
+from weft.job.memory import Memory
+from weft.job.outbox import Outbox
+from weft.job.records import EVERYTHING, UNKEPT, BatchStart, Counts, Manifest, PlanRecord, Settings
+from weft.job.sink import Sink
 from weft.plan.model import BoundQuery
 from weft.slicing.edge_rate import MICROSECONDS
+from weft.sources.source import BAD, LiveSource
 from weft.spark.bind import Stream
 from weft.spark.failures import culprits, data_error
-from weft.spark.files import Folder
-from weft.spark.live import segments
 from weft.spark.live.answering import SelectLists, Written, write_answers
 from weft.spark.live.changes import Past, changed_plan, next_since
-from weft.spark.live.clock import Clock, largest_of, watermark_after
 from weft.spark.live.collect import Bringing, Collected, Scattering, collector_of
 from weft.spark.live.committed import committed_batch
 from weft.spark.live.finals_place import FinalsPlace, in_buckets, is_for_executors
-from weft.spark.live.history import ANSWERS, History
-from weft.spark.live.lease import Lease
-from weft.spark.live.memory import Memory
 from weft.spark.live.on_executors import OnExecutors, listed, state_of
-from weft.spark.live.outbox import Outbox
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
-from weft.spark.live.records import EVERYTHING, UNKEPT, BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.spark.live.registry import Registry
 from weft.spark.live.shapes import Shapes
 from weft.spark.live.state import LazyTables, Segment, State, Tables, by_grouping, conformed, open_rows, reach
 from weft.spark.live.turn import Finals
-from weft.spark.live_sources.source import BAD, LiveSource
 from weft.spark.rows import slices
-from weft.spark.sinks.sink import Sink
+from weft.store.folder import Folder
 
 LOG = logging.getLogger("weft.stream")
 NOTHING = Manifest(batch=-1, plan=0, epoch=0, watermark=None, largest=None)

@@ -10,17 +10,17 @@ from pyspark import RDD
 from pyspark.core.broadcast import Broadcast
 from pyspark.sql import SparkSession
 
-from weft.spark.files import Folder
-from weft.spark.live import segments
+from weft.job import segments
+from weft.job.checkpoint import Checkpoint
+from weft.job.history import ANSWERS
+from weft.job.records import BatchStart
+from weft.job.segments import BucketFile
 from weft.spark.live.answering import SelectLists, Writing, Written
 from weft.spark.live.bucket_task import BucketTask, Order, Stored, Turned, sendable, stored_segment
-from weft.spark.live.checkpoint import Checkpoint
-from weft.spark.live.history import ANSWERS
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.records import BatchStart
 from weft.spark.live.scatter import Scattered
-from weft.spark.live.segments import BucketFile
 from weft.spark.live.state import LazyTables, Segment, State, Tables
+from weft.store.folder import Folder
 
 RECENT = 8
 """So many batches later a worker still makes use of what it has of a bucket."""

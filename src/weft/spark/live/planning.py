@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from weft.errors import QueriesError, QueryError
+from weft.job.records import UNKEPT, PlanRecord
 from weft.plan.build import build, join
 from weft.plan.layout import layouts
 from weft.plan.model import BoundQuery, Grouping, Plan
@@ -21,7 +22,6 @@ from weft.query.sparksql import parse_file
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.emission import Emission
 from weft.spark.failures import culprits, data_error
-from weft.spark.live.records import UNKEPT, PlanRecord
 from weft.spark.live.refeed import arrow_type
 from weft.spark.live.retained import END, START
 from weft.spark.packing import Packing

@@ -12,8 +12,8 @@ from uuid import uuid4
 from weft.catalog.status import Status, Trouble
 
 if TYPE_CHECKING:
+    from weft.job.records import Manifest
     from weft.spark.live.job import Job
-    from weft.spark.live.records import Manifest
 
 
 class Progress:

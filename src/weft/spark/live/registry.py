@@ -8,10 +8,10 @@ from functools import partial
 
 from weft.catalog.catalog import FIRST_WINDOWS, Catalog
 from weft.catalog.database import CatalogError
+from weft.job.records import PlanRecord
 from weft.spark.bind import Bound, Stream
 from weft.spark.emission import Emission
 from weft.spark.live.planning import Wanted, bind_all
-from weft.spark.live.records import PlanRecord
 from weft.spark.live.shapes import Shapes
 
 LOG = logging.getLogger("weft.stream")

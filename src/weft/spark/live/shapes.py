@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.errors import QueryError
+from weft.job.checkpoint import Checkpoint
 from weft.spark.bind import Bound
-from weft.spark.live.checkpoint import Checkpoint
 from weft.spark.live.committed import identity
 
 RECORD = "shapes.json"

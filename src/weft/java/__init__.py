@@ -1,0 +1,1 @@
+"""The Java that Spark runs in, and the packages that it lacks."""

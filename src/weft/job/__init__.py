@@ -1,0 +1,1 @@
+"""A checkpoint's life: history, lease, commit, outbox. No Spark in here."""

@@ -1,0 +1,1 @@
+"""The one place that puts a session, sources, sinks, a catalog and a job together."""

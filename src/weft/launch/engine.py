@@ -1,0 +1,282 @@
+"""The engine: streams, queries over them, and one shared pass that answers all."""
+
+from __future__ import annotations
+
+import difflib
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.errors import QueriesError, QueryError, WeftError
+from weft.job.sink import Sink
+from weft.launch.session import local_session, name_of
+from weft.optimize.constants import Constants
+from weft.optimize.entry import ModelName, capacities_of, check_optimizer
+from weft.optimize.weaving import DEFAULT, Weaving
+from weft.plan.build import build
+from weft.plan.explain import explain
+from weft.plan.model import BoundQuery, Plan
+from weft.plan.sheet import Sheet, sheet
+from weft.query.durations import spark_duration
+from weft.query.model import Query
+from weft.query.sparksql import parse_file
+from weft.sources.specs import live_source
+from weft.spark.answers import Answers, Staged
+from weft.spark.bind import Bound, Stream, bind
+from weft.spark.failures import culprits, data_error
+from weft.spark.live.engine import LiveEngine, Pace
+from weft.spark.live.finals_place import FinalsPlace
+from weft.spark.rows import slices
+from weft.spark.step import Outcome, StepResult, Totals, step
+from weft.spark.weaving import adapt_woven
+from weft.spark.workers import keep_workers
+from weft.store.folder import Folder
+
+
+class Engine:
+    """Answers many window queries over streams in one shared pass each.
+
+    Parameters
+    ----------
+    spark
+        The session to run on; without one, a session on this machine is made.
+    technique
+        How answers are built from slices; ``auto`` chooses by the algebra of each aggregate.
+    buckets
+        In how many parts keys are split for the second half of the work; as many as cores by default.
+    optimizer
+        Which queries share slices: one of :data:`weft.optimize.registry.NAMES`.
+    model
+        What the optimizer goes by: ``calibrated`` predicts seconds on this Spark, the others count as the papers do.
+    nodes
+        Over how many nodes, or nodes of which capacities, trees of queries are spread; by default over none where keys
+        are enough to divide the work by.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        technique: str = "auto",
+        buckets: int | None = None,
+        optimizer: str = DEFAULT,
+        model: ModelName = "calibrated",
+        nodes: int | Sequence[float] | None = None,
+    ) -> None:
+        check_optimizer(optimizer)
+        self.spark = spark or local_session()
+        self.technique = technique
+        constants = Constants.load(name_of(self.spark))
+        self.weaving = Weaving(optimizer, model, capacities_of(nodes) if nodes is not None else (), constants)
+        cores = buckets or self.spark.sparkContext.defaultParallelism
+        count = len(self.weaving.capacities) or 1
+        self.buckets = count * max(cores // count, 1)
+        self._streams: dict[str, Stream] = {}
+        self._queries: dict[str, Bound] = {}
+
+    def stream(self, name: str, rows: DataFrame, event_time: str) -> Engine:
+        """Name a DataFrame as a stream, with the column that holds its event time."""
+        if name.lower() in self._streams:
+            raise WeftError(f"there is a stream {name} already")
+        self._streams[name.lower()] = Stream(name, rows, event_time)
+        return self
+
+    def sql(self, text: str) -> list[str]:
+        """Register the queries of ``text``, one or many statements, and give their names: all are taken or none.
+
+        ``CREATE OR REPLACE VIEW`` takes the place of a query that was registered before under the same name.
+
+        Raises
+        ------
+        QueriesError
+            With every bad query, where in its text, what is wrong and what would be right.
+        """
+        columns = {stream.name: tuple(stream.rows.columns) for stream in self._streams.values()}
+        queries = parse_file(text, columns, taken=self._queries)
+        bound, errors = self._bind(queries)
+        if errors:
+            raise QueriesError(errors)
+        replaced = {query.name.lower() for query in queries}
+        self._queries = {name: one for name, one in self._queries.items() if name.lower() not in replaced}
+        self._queries |= {one.query.name: one for one in bound}
+        return [query.name for query in queries]
+
+    def _bind(self, queries: Sequence[Query]) -> tuple[list[Bound], list[QueryError]]:
+        bound: list[Bound] = []
+        errors: list[QueryError] = []
+        by_stream: dict[str, list[Query]] = {}
+        for query in queries:
+            if query.stream.lower() in self._streams:
+                by_stream.setdefault(query.stream.lower(), []).append(query)
+            else:
+                errors.append(self._unknown_stream(query))
+        for name, some in by_stream.items():
+            good, bad = bind(self._streams[name], some)
+            bound += good
+            errors += bad
+        position = {query.name: number for number, query in enumerate(queries)}
+        bound.sort(key=lambda one: position[one.query.name])
+        errors.sort(key=lambda error: position.get(error.query or "", 0))
+        return bound, errors
+
+    def _unknown_stream(self, query: Query) -> QueryError:
+        known = [stream.name for stream in self._streams.values()]
+        close = difflib.get_close_matches(query.stream, known, 1)
+        return QueryError(
+            f"there is no stream {query.stream}",
+            text=query.text,
+            at=max(query.text.lower().rfind(query.stream.lower()), 0),
+            length=len(query.stream),
+            hint=f"did you mean {close[0]}?" if close else f"there is {', '.join(known) or 'none yet'}",
+            query=query.name,
+        )
+
+    def drop(self, name: str) -> None:
+        """Forget a query."""
+        if name not in self._queries:
+            close = difflib.get_close_matches(name, self._queries, 1)
+            raise WeftError(f"there is no query {name}" + (f"; did you mean {close[0]}?" if close else ""))
+        del self._queries[name]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The names of the registered queries."""
+        return tuple(self._queries)
+
+    def plans(self) -> list[Plan]:
+        """One plan a stream that has queries."""
+        return [
+            self._plan(stream, self._queries_of(stream))
+            for stream in self._streams.values()
+            if self._queries_of(stream)
+        ]
+
+    def explain(self) -> str:
+        """What the next run shares: groupings, slices, partials, and who uses them."""
+        return "\n\n".join(explain(plan) for plan in self.plans())
+
+    def run(self, staging: str | None = None) -> Answers:
+        """Answer every query in one pass over each stream.
+
+        Parameters
+        ----------
+        staging
+            A folder for the answers that every worker can write to; a temporary one on this machine by default.
+        """
+        if not self._queries:
+            raise WeftError("there are no queries: register some with .sql(text)")
+        folder = Folder(staging or tempfile.mkdtemp(prefix="weft-"))
+        outcomes: dict[str, Outcome] = {}
+        same_as: dict[str, str] = {}
+        sheets: list[Sheet] = []
+        totals = Totals()
+        started = time.perf_counter()
+        for stream in self._streams.values():
+            queries = self._queries_of(stream)
+            if queries:
+                plan, result = self._run_stream(stream, queries, folder)
+                outcomes |= result.outcomes
+                same_as |= plan.same_as
+                sheets.append(sheet(plan.queries))
+                totals += result.totals
+        totals = replace(totals, seconds=time.perf_counter() - started)
+        keep_workers(self.spark)
+        staged = Staged(self.spark, folder, dict(self._queries), outcomes, same_as, sheets)
+        return Answers(staged, totals, temporary=staging is None)
+
+    def start(
+        self,
+        checkpoint: str,
+        *,
+        lateness: str = "0 seconds",
+        sinks: Sequence[Sink] = (),
+        trigger: str | None = None,
+        available_now: bool = False,
+        drain: bool = False,
+        catalog: str | None = None,
+        finals: FinalsPlace = "auto",
+    ) -> LiveEngine:
+        """Answer every query over a running stream; queries may come and go meanwhile.
+
+        Parameters
+        ----------
+        checkpoint
+            The folder that survives crashes. Started again with it, the engine goes on where it was, with the queries
+            that it had; then there need be none here.
+        lateness
+            How far rows may be behind the newest one and still surely count, such as ``10 seconds``.
+        sinks
+            Where answers go.
+        trigger
+            How often a micro-batch begins, such as ``1 second``; at once if not given.
+        available_now
+            End when all is read that was there at the start.
+        drain
+            After that, close all windows: a bounded stream then gives the rows of :meth:`run`.
+        catalog
+            The database that holds the queries, as a URL; a file in the checkpoint if not given.
+        finals
+            Where slices become answers: ``driver``, in this process, or ``executors``, in as many buckets as the engine
+            has; ``auto`` lets the first rows tell. A checkpoint keeps to what it began with.
+        """
+        if len(self._streams) != 1:
+            raise WeftError(f"a live engine runs on one stream, here are {len(self._streams)}: start one for each")
+        (stream,) = self._streams.values()
+        pace = Pace(trigger, available_now, drain)
+        live = LiveEngine(
+            stream,
+            live_source(self.spark, stream.rows, stream.event_time),
+            checkpoint,
+            spark_duration(lateness),
+            sinks,
+            catalog_url=catalog,
+            technique=self.technique,
+            finals=finals,
+            buckets=self.buckets,
+            pace=pace,
+        )
+        if self._queries:
+            live.catalog.seed([bound.query.query for bound in self._queries.values()])
+        return live.start()
+
+    def _queries_of(self, stream: Stream) -> list[BoundQuery]:
+        mine = stream.name.lower()
+        return [bound.query for bound in self._queries.values() if bound.query.query.stream.lower() == mine]
+
+    def _plan(self, stream: Stream, queries: Sequence[BoundQuery]) -> Plan:
+        plan = build(stream.name, stream.event_time, queries, self.technique)
+        return adapt_woven(plan, stream.rows, self.weaving, self.buckets)
+
+    def _run_stream(self, stream: Stream, queries: Sequence[BoundQuery], folder: Folder) -> tuple[Plan, StepResult]:
+        """One step; queries that a data error stops are named and the step is run again without them."""
+        failed: dict[str, str] = {}
+        while True:
+            left = [query for query in queries if query.name not in failed]
+            try:
+                plan = self._plan(stream, left)
+                result = step(plan, stream.rows, folder, self.buckets)
+            except PySparkException as error:
+                if data_error(error) is None:
+                    raise
+                found = self._culprits(stream, left)
+                if not found:
+                    raise
+                failed |= found
+                continue
+            result.outcomes |= {name: Outcome(failure=message) for name, message in failed.items()}
+            return plan, result
+
+    def _culprits(self, stream: Stream, queries: Sequence[BoundQuery]) -> dict[str, str]:
+        def attempt(some: Sequence[BoundQuery]) -> str | None:
+            try:
+                with slices(stream.rows, self._plan(stream, some)) as cut:
+                    cut.frame.write.format("noop").mode("overwrite").save()
+            except PySparkException as error:
+                return data_error(error)
+            return None
+
+        return culprits(queries, attempt)

@@ -1,0 +1,1 @@
+"""Where files lie: on this machine or in a store that is reached by a URL."""
