@@ -13,8 +13,9 @@ from numba.extending import intrinsic
 
 from techniques_timing import sensor_readings
 from weft.algebra.monoids import add_int, max_int
+from weft.algebra.numbers import Columns
 from weft.evaluate import TECHNIQUES
-from weft.evaluate.columns import Columns, empty_columns, frozen, load, store
+from weft.evaluate.columns import empty_columns, frozen, load, store
 from weft.evaluate.technique import Memory, State
 from weft.evaluate.techniques.interface import evict, push, query
 

@@ -7,8 +7,9 @@ import pytest
 
 from weft.algebra.monoid import Monoid
 from weft.algebra.monoids import MONOIDS
+from weft.algebra.numbers import Columns
 from weft.evaluate import bulk
-from weft.evaluate.columns import Columns, identity_of, load
+from weft.evaluate.columns import identity_of, load
 from weft.evaluate.lockstep import LockstepWindows
 
 RANDOM = np.random.default_rng(11)

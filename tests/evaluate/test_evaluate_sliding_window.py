@@ -8,9 +8,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from weft.algebra.items import MEAN_FLOAT
 from weft.errors import WeftError
 from weft.evaluate import AggregateError, SlidingWindow, TechniqueError, choose, user_defined
-from weft.evaluate.item_monoids import MEAN_FLOAT
 
 
 def test_integers_stay_integers_and_averages_of_them_never_overflow() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from weft.algebra.aggregates import recipe
+from weft.algebra.registry import AGGREGATES as REGISTRY
 from weft.plan.build import build
 from weft.plan.model import BoundCall, BoundQuery, Grouping
 from weft.query.sparksql import parse_file
@@ -71,7 +71,7 @@ def bound(name: str, text: str) -> BoundQuery:
     for call in query.calls:
         types = tuple(TYPES[argument.sql] for argument in call.arguments)
         result = RESULTS.get(call.function, types[0] if types else pa.int64())
-        calls.append(BoundCall(call, types, recipe(call.function, types), result))
+        calls.append(BoundCall(call, types, REGISTRY[call.function].kept(types), result))
     keys = tuple(TYPES[key.sql] for key in query.keys)
     return BoundQuery(query, tuple(calls), keys, INSTANT, tuple(f"c{n}" for n in range(len(query.outputs))))
 

@@ -1,7 +1,8 @@
 """How partials become answers: one technique a file, compiled kernels."""
 
-from weft.evaluate.aggregate import Aggregate, AggregateError
-from weft.evaluate.aggregates import AGGREGATES, string_agg
+from weft.algebra.aggregate import Aggregate, AggregateError
+from weft.algebra.aggregates.firsts import string_agg
+from weft.algebra.registry import AGGREGATES
 from weft.evaluate.registry import TECHNIQUES, choose, technique_named
 from weft.evaluate.sliding import slide
 from weft.evaluate.technique import Technique, TechniqueError

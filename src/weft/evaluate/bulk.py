@@ -22,7 +22,8 @@ from numba import njit
 
 from weft.algebra.monoid import Monoid
 from weft.algebra.monoids import MONOIDS
-from weft.evaluate.columns import Columns, empty_columns, frozen, identity_columns, load, store
+from weft.algebra.numbers import Columns
+from weft.evaluate.columns import empty_columns, frozen, identity_columns, load, store
 from weft.evaluate.compile import bind, identity, invert, merge
 
 

@@ -14,8 +14,7 @@ from numba.core.types import BaseTuple
 from numba.extending import overload
 
 from weft.algebra.monoid import Monoid
-
-Columns = tuple[np.ndarray, ...]
+from weft.algebra.numbers import Columns
 
 
 def load(columns: Columns, index: int) -> Any:

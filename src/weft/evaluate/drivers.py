@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weft.evaluate.columns import Columns, load, store
+from weft.algebra.numbers import Columns
+from weft.evaluate.columns import load, store
 from weft.evaluate.operations import end_slide
 from weft.evaluate.technique import Memory, State
 from weft.evaluate.techniques.interface import advance, evict, push, query

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from weft.algebra.monoid import Monoid
-from weft.evaluate.columns import Columns, frozen, identity_columns, load, store
+from weft.algebra.numbers import Columns
+from weft.evaluate.columns import frozen, identity_columns, load, store
 from weft.evaluate.compile import bind, invert, merge
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from weft.algebra.monoid import Monoid
+from weft.algebra.numbers import Columns
 from weft.evaluate import bulk
-from weft.evaluate.columns import Columns, empty_columns, frozen
+from weft.evaluate.columns import empty_columns, frozen
 from weft.evaluate.drivers import slide_bounds
 from weft.evaluate.operations import new_tally
 from weft.evaluate.registry import technique_named

@@ -11,9 +11,10 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 
+from weft.algebra.aggregate import Aggregate, AggregateError, Resolved
 from weft.algebra.monoid import Kernel, Monoid
-from weft.evaluate.aggregate import Aggregate, AggregateError, Resolved
-from weft.evaluate.columns import Columns, empty_columns, frozen, load, store
+from weft.algebra.numbers import Columns
+from weft.evaluate.columns import empty_columns, frozen, load, store
 from weft.evaluate.compile import bind, unbound
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -58,7 +59,7 @@ def user_defined(
     ['pear', 'pear', 'kiwi']
     """
     definition = _Definition(name, merge, identity, lift, lower, invert, commutative, selective)
-    return Aggregate(name, definition.resolve)
+    return Aggregate(name, items=definition.resolve)
 
 
 @dataclass(frozen=True, slots=True)

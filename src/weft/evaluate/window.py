@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from weft.algebra.aggregate import Aggregate, AggregateError, Resolved
+from weft.algebra.numbers import Columns
+from weft.algebra.registry import AGGREGATES
 from weft.errors import WeftError
-from weft.evaluate.aggregate import Aggregate, AggregateError, Resolved
-from weft.evaluate.aggregates import aggregate_named
-from weft.evaluate.columns import Columns, empty_columns, frozen
+from weft.evaluate.columns import empty_columns, frozen
 from weft.evaluate.drivers import slide_range, slide_ranges
 from weft.evaluate.operations import new_tally
 from weft.evaluate.registry import choose, technique_named
@@ -29,7 +30,7 @@ class SlidingWindow:
     ----------
     aggregate
         A name (``sum``, ``count``, ``avg``, ``min``, ``max``, ``var_samp``, ``first``, ``concat``, ...) or an
-        :class:`~weft.evaluate.aggregate.Aggregate`, see :func:`~weft.evaluate.userdefined.user_defined`.
+        :class:`~weft.algebra.aggregate.Aggregate`, see :func:`~weft.evaluate.userdefined.user_defined`.
     ranges
         How many items a window holds; one number or several.
     technique
@@ -71,7 +72,7 @@ class SlidingWindow:
         worst_case: bool = False,
         counting: bool = False,
     ) -> None:
-        self.aggregate = aggregate_named(aggregate) if isinstance(aggregate, str) else aggregate
+        self.aggregate = AGGREGATES.named(aggregate) if isinstance(aggregate, str) else aggregate
         self.ranges = _checked_ranges(ranges)
         self.technique = technique
         self.reason = "asked for"

@@ -16,8 +16,8 @@ from uuid import uuid4
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.algebra.measures import Array
 from weft.algebra.monoids import add_int, max_int
+from weft.algebra.numbers import Array
 from weft.evaluate.registry import TECHNIQUES
 from weft.evaluate.sliding import slide
 from weft.launch.engine import Engine

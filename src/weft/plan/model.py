@@ -14,8 +14,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from weft.algebra.aggregates import Recipe
-from weft.algebra.measures import Measure
+from weft.algebra.measure import Measure, Recipe
 from weft.plan.forest import Tree
 from weft.query.model import Call, Expression, Part, Query, Window
 from weft.slicing.progression import Progression

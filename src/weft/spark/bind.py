@@ -23,7 +23,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from weft.algebra.aggregates import UnsupportedAggregateError, recipe
+from weft.algebra.aggregate import UnsupportedAggregateError
+from weft.algebra.registry import AGGREGATES
 from weft.errors import QueryError, WeftError
 from weft.plan.model import BoundCall, BoundQuery, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Expression, Output, Part, Query
@@ -114,7 +115,8 @@ def _with_event_time(stream: Stream, query: Query) -> Query:
 
 
 def _by_event_time(call: Call, time: Expression) -> Call:
-    if call.function not in {"first", "last"}:
+    function = AGGREGATES[call.function].by_event_time
+    if function is None:
         return call
     (argument,) = call.arguments
     if call.ignore_nulls:
@@ -122,7 +124,6 @@ def _by_event_time(call: Call, time: Expression) -> Call:
             f"CASE WHEN ({argument.canonical}) IS NOT NULL THEN {time.canonical} END",
             f"CASE WHEN ({argument.sql}) IS NOT NULL THEN {time.sql} END",
         )
-    function = "min_by" if call.function == "first" else "max_by"
     return replace(call, function=function, arguments=(argument, time), ignore_nulls=False)
 
 
@@ -293,11 +294,11 @@ def _bind_call(stream: Stream, query: Query, call: Call) -> BoundCall:
         _explain_call(stream, query, call)
     types = [stream._fields[argument].dataType for argument in call.arguments]
     for kind in types:
-        if call.function in {"min", "max", "min_by", "max_by"}:
+        if AGGREGATES[call.function].compares:
             _refuse_collation(query, kind, call.at, call.function)
     arrow_types = tuple(arrow_type(kind) for kind in types)
     try:
-        made = recipe(call.function, arrow_types)
+        made = AGGREGATES[call.function].kept(arrow_types)
     except UnsupportedAggregateError as error:
         raise QueryError(str(error), text=query.text, at=call.at - query.at, length=len(call.function)) from None
     return BoundCall(call, arrow_types, made, arrow_type(stream._calls[call].dataType))

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from weft.algebra.measures import Array
+from weft.algebra.numbers import Array
 from weft.plan.model import BoundQuery
 from weft.plan.sheet import QUERY, TEMPLATE, Sheet
 from weft.query.model import WINDOW, Window

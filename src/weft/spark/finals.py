@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.lower import Answered, DataError
-from weft.algebra.measures import Array
+from weft.algebra.measure import Answered
 from weft.algebra.monoids import add_int
+from weft.algebra.numbers import Array, DataError
 from weft.evaluate.bulk import slide_prefix
 from weft.evaluate.sliding import slide
 from weft.plan.forest import Tree

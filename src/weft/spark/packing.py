@@ -15,7 +15,7 @@ from numba import njit
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, DoubleType, LongType
 
-from weft.algebra.measures import Array, flatten
+from weft.algebra.numbers import Array, flatten
 
 INTEGERS = "__weft_integers"
 DOUBLES = "__weft_doubles"

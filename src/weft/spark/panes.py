@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
-from weft.algebra.measures import Array, Decoded, flatten
+from weft.algebra.measure import Decoded
 from weft.algebra.monoids import max_int
+from weft.algebra.numbers import Array, Columns, flatten
 from weft.evaluate.bulk import prefix, reduce_segments
-from weft.evaluate.columns import Columns
 from weft.plan.model import Grouping, Partial, Predicate, key_column
 from weft.query.model import Expression, Window
 from weft.slicing.progression import Progression

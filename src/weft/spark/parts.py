@@ -13,7 +13,7 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.measures import Array
+from weft.algebra.numbers import Array
 from weft.spark.packing import Packing
 
 HASH = "__weft_hash"

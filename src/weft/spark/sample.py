@@ -12,7 +12,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from weft.algebra.measures import Array
+from weft.algebra.numbers import Array
 from weft.optimize.weaving import Seen, one_tree
 from weft.plan.build import join
 from weft.plan.model import Grouping, Plan

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from weft.algebra.measures import Array
+from weft.algebra.numbers import Array
 from weft.plan.model import Plan
 from weft.plan.placing import bucket_text, hash_text, node_text
 from weft.plan.sheet import sheet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra import lower
+from weft.algebra import numbers as arrow_numbers
 from weft.evaluate import bulk
 from weft.query.model import Window
 from weft.spark.packing import Block
@@ -16,8 +16,8 @@ def warm() -> None:
     """Compile the kernels that the engine uses."""
     bulk.warm(lambda _: None)
     numbers, words = np.zeros(1, np.int64), np.zeros(1, np.uint64)
-    lower._within(numbers, words, np.int64(1), np.uint64(1))
-    lower._divide(numbers, words, np.ones(1, np.int64), 4)
+    arrow_numbers.within(numbers, words, np.int64(1), np.uint64(1))
+    arrow_numbers.divided(numbers, words, np.ones(1, np.int64), 4)
     slices = Passing.__new__(Passing)
     slices.keys, slices.starts = numbers, numbers
     panes = Panes.of(slices, Window(range=1, slide=1))

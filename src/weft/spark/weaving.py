@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from pyspark.sql import DataFrame
 
-from weft.algebra.measures import Array
+from weft.algebra.numbers import Array
 from weft.optimize.nodes.spread import spread
 from weft.optimize.registry import NODE_OPTIMIZERS
 from weft.optimize.weaving import Weaving, nested, weave

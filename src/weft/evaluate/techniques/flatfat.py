@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from weft.algebra.monoid import Monoid
-from weft.evaluate.columns import Columns, identity_columns, load, store
+from weft.algebra.numbers import Columns
+from weft.evaluate.columns import identity_columns, load, store
 from weft.evaluate.compile import identity
 from weft.evaluate.operations import combine
 from weft.evaluate.technique import Card, Memory, State, Technique

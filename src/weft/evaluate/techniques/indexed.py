@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.evaluate.columns import Columns, store
+from weft.algebra.numbers import Columns
+from weft.evaluate.columns import store
 from weft.evaluate.technique import Memory, State
 from weft.evaluate.techniques.interface import lookup, push
 

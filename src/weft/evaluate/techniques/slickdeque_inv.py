@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from weft.algebra.monoid import Monoid
-from weft.evaluate.columns import Columns, identity_columns, identity_of, load, store
+from weft.algebra.numbers import Columns
+from weft.evaluate.columns import identity_columns, identity_of, load, store
 from weft.evaluate.operations import combine, remove
 from weft.evaluate.technique import Card, Memory, State, Technique
 from weft.evaluate.techniques import panes_inv

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from weft.algebra.measures import flatten
+from weft.algebra.numbers import flatten
 from weft.plan.sheet import QUERY
 from weft.spark.computing import Computation, sheet_schema
 from weft.spark.failures import data_error

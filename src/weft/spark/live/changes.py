@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.measures import flatten
+from weft.algebra.numbers import flatten
 from weft.job.records import EVERYTHING, UNKEPT, PlanRecord
 from weft.optimize.constants import Constants
 from weft.optimize.weaving import Seen, home_of

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from weft.algebra.measures import Array, Decoded, flatten
+from weft.algebra.measure import Decoded
+from weft.algebra.numbers import Array, flatten
 from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
 from weft.query.model import Expression, Window
 from weft.spark.emission import Emission

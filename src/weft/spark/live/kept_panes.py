@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from weft.algebra.encode import encode
-from weft.algebra.measures import Array, Decoded
+from weft.algebra.measure import Decoded
 from weft.algebra.monoids import add_int, add_wide, max_int
+from weft.algebra.numbers import Array, Columns
 from weft.evaluate.bulk import merge_segments, prefix, reduce_segments
-from weft.evaluate.columns import Columns, identity_columns
+from weft.evaluate.columns import identity_columns
 from weft.plan.model import Partial, Predicate
 from weft.spark.panes import Panes, Slices, group_starts, take
 
@@ -70,11 +70,11 @@ class KeptPanes:
 
     def _absorb_texts(self, asked: Asked, measured: Decoded, slices: Slices, order: Array, pointers: Array) -> None:
         measure = asked[0].measure
-        columns = encode(measure, measured, slices.columns(*asked))
+        columns = measure.encode(measured, slices.columns(*asked))
         if asked in self._texts:
             columns = [pa.concat_arrays(pair) for pair in zip(self._texts[asked], columns, strict=True)]
         merged = reduce(take(measure.decode(columns), order), pointers)
-        self._texts[asked] = encode(measure, merged, columns)
+        self._texts[asked] = measure.encode(merged, columns)
 
 
 def reduce(fine: Decoded, pointers: Array) -> Decoded:

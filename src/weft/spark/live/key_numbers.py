@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from weft.algebra.measures import Array
+from weft.algebra.numbers import Array
 from weft.query.model import Expression
 
 

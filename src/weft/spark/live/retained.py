@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.encode import encode
-from weft.algebra.lower import DataError
-from weft.algebra.measures import Array, flatten
+from weft.algebra.numbers import Array, DataError, flatten
 from weft.plan.asking import asked_by
 from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
 from weft.query.model import Window
@@ -208,7 +206,7 @@ def merged_partials(grouping: Grouping, table: pa.Table, order: Array, pointers:
             continue
         originals = [flatten(table.column(name)) for name in names]
         decoded = reduce(take(partial[0].measure.decode(originals), order), pointers)
-        for name, column in zip(names, encode(partial[0].measure, decoded, originals), strict=True):
+        for name, column in zip(names, partial[0].measure.encode(decoded, originals), strict=True):
             found.setdefault(name, column)
     return found
 

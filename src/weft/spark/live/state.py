@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from weft.algebra.measures import Array, flatten
+from weft.algebra.numbers import Array, flatten
 from weft.spark.finals import GROUPING
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.retained import END, START, coarsened, conform, merged, open_since, open_slices, slice_ends, tagged

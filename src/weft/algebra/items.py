@@ -9,6 +9,7 @@ from numba import njit
 
 from weft.algebra.monoid import Monoid
 from weft.algebra.monoids import add_wide
+from weft.algebra.numbers import Columns
 
 _ZERO = np.int64(0)
 _add_wide = add_wide.merge
@@ -59,3 +60,8 @@ FIRST_INT = _edge("first_int", "int64", _first)
 FIRST_FLOAT = _edge("first_float", "float64", _first)
 LAST_INT = _edge("last_int", "int64", _last)
 LAST_FLOAT = _edge("last_float", "float64", _last)
+
+
+def lift_present(items: np.ndarray) -> Columns:
+    """Items that are there."""
+    return items, np.ones(len(items), np.int64)

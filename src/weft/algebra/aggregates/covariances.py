@@ -1,0 +1,73 @@
+"""``covar_pop``, ``covar_samp``, ``corr``: joint moments of pairs without NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from weft.algebra import monoids
+from weft.algebra.aggregate import Aggregate
+from weft.algebra.measure import Answered, Decoded, Decoder, Lowering, Measure, Recipe, stored_doubles
+from weft.algebra.monoid import Monoid
+from weft.algebra.numbers import as_floats, typed
+
+COLUMNS = (
+    "regr_count({1}, {0})",
+    "sum(nvl2({1}, double({0}), null))",
+    "sum(nvl2({0}, double({1}), null))",
+    "regr_sxy({1}, {0})",
+    "regr_sxx({1}, {0})",
+    "regr_syy({1}, {0})",
+)
+
+
+def decoder(monoid: Monoid) -> Decoder:
+    """The count of pairs, both means, the co-moment and, for corr, both spreads."""
+
+    def decode(columns: Sequence[pa.Array]) -> Decoded:
+        n, *others = (as_floats(column, 0.0) for column in columns)
+        means = [total / np.maximum(n, 1.0) for total in others[:2]]
+        return Decoded(monoid, (n, *means, *others[2:]))
+
+    return decode
+
+
+def encode(merged: Decoded, originals: Sequence[pa.Array]) -> list[pa.Array]:
+    """Sums instead of means again."""
+    n, *others = merged.values
+    return stored_doubles([n, others[0] * n, others[1] * n, *others[2:]], n == 0, originals)
+
+
+COVARIANCE = Measure(COLUMNS[:4], decoder(monoids.covariance), monoids.covariance, encode)
+CORRELATION = Measure(COLUMNS, decoder(monoids.correlation), monoids.correlation, encode)
+
+
+def _covariance(*, population: bool) -> Lowering:
+    def lower(measures: Sequence[Answered], result: pa.DataType) -> pa.Array:
+        n, _, _, co_moment = measures[0].values
+        degrees = n if population else n - 1
+        with np.errstate(all="ignore"):
+            return typed(co_moment / degrees, result, degrees > 0)
+
+    return lower
+
+
+def _correlation(measures: Sequence[Answered], result: pa.DataType) -> pa.Array:
+    """Pearson's; NULL below two pairs and where one side does not spread."""
+    n, _, _, co_moment, spread_x, spread_y = measures[0].values
+    scale = np.sqrt(spread_x * spread_y)
+    with np.errstate(all="ignore"):
+        return typed(co_moment / scale, result, (n > 1) & (scale != 0))
+
+
+def _joint(name: str, measure: Measure, lowering: Lowering) -> Aggregate:
+    return Aggregate(name, lambda _: Recipe((measure,), lowering), least=2, most=2, category="algebraic")
+
+
+AGGREGATES = (
+    _joint("covar_pop", COVARIANCE, _covariance(population=True)),
+    _joint("covar_samp", COVARIANCE, _covariance(population=False)),
+    _joint("corr", CORRELATION, _correlation),
+)
