@@ -42,11 +42,11 @@ from weft.optimize.registry import NODE_OPTIMIZERS
 from weft.optimize.weave_share import weave_share
 from weft.optimize.workload import Workload
 from weft.plan.forest import Forest
-from weft.query.model import Window
 from weft.slicing.density import prime_factors
 from weft.slicing.edge_rate import Method, edge_rate
 from weft.slicing.edges_bitmap import EdgesBitmap, OverBudgetError
 from weft.slicing.progression import Progression, composite_slide, edges_between, prune
+from weft.slicing.time_window import TimeWindow
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -60,7 +60,7 @@ def items(*, milliseconds: bool = False, **parameters: Any) -> tuple[Item, ...]:
     """What a workload comes to; 000's slides of 1 to 100,000 only make sense as milliseconds at its input rates."""
     questions = Workload(**parameters).questions()
     if milliseconds:
-        questions = [(name, Window(one.range // 1000, one.slide // 1000)) for name, one in questions]
+        questions = [(name, TimeWindow(one.range // 1000, one.slide // 1000)) for name, one in questions]
     return items_of(questions)
 
 

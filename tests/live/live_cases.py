@@ -9,7 +9,7 @@ from typing import Any
 
 from live.driven import SECOND, Row
 from live.naive_stream import NaiveQuery, NaiveStream
-from weft.query.model import Window
+from weft.slicing.time_window import TimeWindow
 
 BEGIN = 1_700_000_000 * SECOND
 
@@ -18,7 +18,7 @@ BEGIN = 1_700_000_000 * SECOND
 class Case:
     """One query."""
 
-    window: Window
+    window: TimeWindow
     where: int | None
     """Only rows with ``v`` above it."""
     keyed: bool
@@ -55,7 +55,7 @@ def case_of(rnd: random.Random) -> Case:
     """Any window: sliding, tumbling, with gaps, odd."""
     slide = rnd.choice((1, 2, 5, 7, 10, 15, 30)) * SECOND
     range_ = rnd.choice((slide, 2 * slide, 3 * slide, slide * 5 // 2, slide * 2 // 3, 60 * SECOND))
-    window = Window(range=max(range_, 1), slide=slide, start=rnd.choice((0, 0, slide // 2)))
+    window = TimeWindow(range=max(range_, 1), slide=slide, start=rnd.choice((0, 0, slide // 2)))
     return Case(
         window,
         rnd.choice((None, None, 20, 50, 80)),
@@ -68,7 +68,7 @@ def case_of(rnd: random.Random) -> Case:
 def close_case(rnd: random.Random) -> Case:
     """One of few questions, which share windows, partials and keys, but not the rows that they ask about."""
     return Case(
-        Window(rnd.choice((60, 60, 90)) * SECOND, rnd.choice((10, 10, 30)) * SECOND),
+        TimeWindow(rnd.choice((60, 60, 90)) * SECOND, rnd.choice((10, 10, 30)) * SECOND),
         rnd.choice((None, None, 50)),
         True,
         tuple(rnd.sample(CLOSE, rnd.randint(1, 2))),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.query.model import Window
+from weft.slicing.time_window import TimeWindow
 
 Row = tuple[Any, ...]
 
@@ -16,7 +16,7 @@ Row = tuple[Any, ...]
 class NaiveQuery:
     """A query: rows that pass, grouped, aggregated; windows that start before ``first`` are not its own."""
 
-    window: Window
+    window: TimeWindow
     passes: Callable[[Row], bool]
     key: Callable[[Row], Any]
     answer: Callable[[int, int, Any, Sequence[Row]], Row]

@@ -16,7 +16,7 @@ from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
 from weft.job.lease import FencedError, Lease
 from weft.job.outbox import Outbox
-from weft.query.model import Window
+from weft.slicing.time_window import TimeWindow
 from weft.spark.live import answering, job
 
 LATENESS = 20 * SECOND
@@ -179,7 +179,7 @@ def test_a_commit_of_the_old_driver_at_the_last_moment_counts_and_is_taken_up(sp
 
 
 def test_an_old_driver_that_wakes_when_its_batch_is_long_forgotten_harms_nothing(spark, tmp_path, monkeypatch):
-    queries = {"long": Case(Window(600 * SECOND, 60 * SECOND), None, True, ("sum(v)", "count(*)"))}
+    queries = {"long": Case(TimeWindow(600 * SECOND, 60 * SECOND), None, True, ("sum(v)", "count(*)"))}
     rnd = random.Random(7)
     batches = [
         [(BEGIN + (number * 20 + rnd.randrange(20)) * SECOND, "a", rnd.randrange(100), 0.0) for _ in range(10)]

@@ -18,7 +18,7 @@ from weft.catalog.database import CatalogError, Database
 from weft.job.history import History
 from weft.job.records import PlanRecord
 from weft.optimize.constants import Constants
-from weft.query.model import Window
+from weft.slicing.time_window import TimeWindow
 from weft.spark import sample
 from weft.spark.live.registry import Registry
 
@@ -104,15 +104,15 @@ def test_every_query_is_answered_for_its_lifetime(spark, tmp_path, seed):
 
 def test_a_query_whose_slices_were_retained_is_answered_from_them(spark, tmp_path):
     driven = Driven(spark, tmp_path, LATENESS)
-    long = Case(Window(60 * SECOND, 10 * SECOND), None, True, ("sum(v)", "count(*)"))
+    long = Case(TimeWindow(60 * SECOND, 10 * SECOND), None, True, ("sum(v)", "count(*)"))
     driven.add({"long": sql(long)})
     rnd = random.Random(3)
     batches = [batch_of(rnd, number) for number in range(10)]
     for rows in batches[:8]:
         driven.feed(rows)
-    short = Case(Window(30 * SECOND, 10 * SECOND), None, True, ("sum(v)",))
-    odd = Case(Window(30 * SECOND, 7 * SECOND), None, True, ("sum(v)",))
-    other = Case(Window(30 * SECOND, 10 * SECOND), None, True, ("max(v)",))
+    short = Case(TimeWindow(30 * SECOND, 10 * SECOND), None, True, ("sum(v)",))
+    odd = Case(TimeWindow(30 * SECOND, 7 * SECOND), None, True, ("sum(v)",))
+    other = Case(TimeWindow(30 * SECOND, 10 * SECOND), None, True, ("max(v)",))
     driven.add({"short": sql(short), "odd": sql(odd), "other": sql(other)})
     largest = max(row[0] for rows in batches[:8] for row in rows)
     for rows in batches[8:]:
@@ -138,7 +138,7 @@ def test_a_query_whose_slices_were_retained_is_answered_from_them(spark, tmp_pat
     assert told == starts, "people are told from which window on, but for the query that was there first"
 
 
-WINDOW = Window(60 * SECOND, 10 * SECOND)
+WINDOW = TimeWindow(60 * SECOND, 10 * SECOND)
 TOTAL = Case(WINDOW, None, True, ("sum(v)",))
 COUNT = Case(WINDOW, None, True, ("count(*)",))
 ABOVE = Case(WINDOW, 50, True, ("sum(v)",))
@@ -357,7 +357,7 @@ def test_a_query_that_would_cut_the_others_to_pieces_gets_slices_of_its_own(spar
     Constants(merge=1e-3, row=1e-9, slice=1e-9).save(path=constants)
     monkeypatch.setenv("WEFT_CONSTANTS", str(constants))
     coarse, fine = (
-        {f"q{slide}": Case(Window(slide * SECOND, slide * SECOND), None, True, ("sum(v)",)) for slide in slides}
+        {f"q{slide}": Case(TimeWindow(slide * SECOND, slide * SECOND), None, True, ("sum(v)",)) for slide in slides}
         for slides in ((9, 11), (1, 2))
     )
     driven = Driven(spark, tmp_path / "checkpoint", LATENESS)
@@ -379,7 +379,7 @@ def test_a_query_that_would_cut_the_others_to_pieces_gets_slices_of_its_own(spar
 
 def test_a_paused_query_is_silent_and_then_goes_on_with_a_whole_window(spark, tmp_path):
     driven = Driven(spark, tmp_path, LATENESS)
-    case = Case(Window(20 * SECOND, 10 * SECOND), None, True, ("sum(v)",))
+    case = Case(TimeWindow(20 * SECOND, 10 * SECOND), None, True, ("sum(v)",))
     driven.add({"q": sql(case), "other": sql(case)})
     rnd = random.Random(4)
     for number in range(4):

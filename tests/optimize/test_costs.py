@@ -12,7 +12,7 @@ from weft.optimize.constants import Constants, default_path
 from weft.optimize.cost import Traffic, calibrated, three_level, two_level
 from weft.optimize.omega import B_INT, SUMS, Technique, harmonic, overlap, running_aggregates
 from weft.optimize.workload import Workload
-from weft.query.model import Window
+from weft.slicing.time_window import TimeWindow
 
 
 def test_three_levels_beat_two_for_the_same_trees_when_the_rows_outweigh_the_fine_slices():
@@ -62,8 +62,8 @@ def test_the_mean_deque_length_is_the_harmonic_number():
 
 
 def test_running_aggregates_counted_by_walking_the_composite_slide():
-    assert running_aggregates([Window(8, 4), Window(16, 4)]) == 2
-    assert running_aggregates([Window(12, 9), Window(10, 6)]) == 3
+    assert running_aggregates([TimeWindow(8, 4), TimeWindow(16, 4)]) == 2
+    assert running_aggregates([TimeWindow(12, 9), TimeWindow(10, 6)]) == 3
 
 
 def test_a_slower_row_makes_the_calibrated_plan_cut_rows_once():

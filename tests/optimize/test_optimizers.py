@@ -13,20 +13,20 @@ from weft.optimize.entry import items_of
 from weft.optimize.omega import Technique, overlap
 from weft.optimize.registry import NAMES, NODE_OPTIMIZERS, OPTIMIZERS
 from weft.optimize.workload import Workload
-from weft.query.model import Window
 from weft.slicing.edge_rate import MICROSECONDS, edge_rate
-from weft.slicing.progression import composite, edges_of
+from weft.slicing.progression import composite
+from weft.slicing.time_window import TimeWindow
 
 EXAMPLE_3 = [("a", (16, 4)), ("b", (10, 5)), ("c", (8, 4))]
 SINGLE = tuple(name for name in ("no-share", *OPTIMIZERS) if name != "tri-weave")
 
 
 def seconds(windows):
-    return [(name, Window(length * MICROSECONDS, slide * MICROSECONDS)) for name, (length, slide) in windows]
+    return [(name, TimeWindow(length * MICROSECONDS, slide * MICROSECONDS)) for name, (length, slide) in windows]
 
 
 windows = st.builds(
-    lambda slide, overlap: Window(max(1, round(overlap * slide)) * MICROSECONDS, slide * MICROSECONDS),
+    lambda slide, overlap: TimeWindow(max(1, round(overlap * slide)) * MICROSECONDS, slide * MICROSECONDS),
     st.integers(1, 90),
     st.floats(0.5, 12),
 )
@@ -44,7 +44,7 @@ def recomputed(forest, questions, rate, alignment="start"):
         technique = Technique.named(tree.technique)
         plain = sum(one.overlap for one in its)
         if technique is Technique.BULK:
-            plain = len({frozenset(edges_of(one, alignment)) for one in its})
+            plain = len({frozenset(one.edges(alignment)) for one in its})
         per_edge = overlap(technique, plain, ranges, edges / MICROSECONDS)
         total += (every if forest.levels == 3 else rate) + edges * per_edge
     return total
@@ -154,7 +154,7 @@ def test_bounds_and_glances_cost_hardly_more_than_plain_weave_share(monkeypatch,
 
 
 def test_slides_that_are_no_whole_seconds_are_planned_on_their_own_sparse_horizon():
-    questions = [(f"q{step}", Window(3 * step, step)) for step in range(999_983, 1_000_083, 5)]
+    questions = [(f"q{step}", TimeWindow(3 * step, step)) for step in range(999_983, 1_000_083, 5)]
     forest = optimize(questions, 5.0, "weave-share", model="two-level")
     assert forest.exact
     assert forest.cost <= optimize(questions, 5.0, "no-share", model="two-level").cost

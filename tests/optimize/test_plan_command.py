@@ -11,7 +11,7 @@ from weft.cli.workload import workload_command
 from weft.errors import QueryError
 from weft.optimize.windows_file import windows_of
 from weft.optimize.workload import Workload
-from weft.query.model import Window
+from weft.slicing.time_window import TimeWindow
 
 EXAMPLE_3 = """\
 {"name": "a", "range": 16, "slide": 4}
@@ -147,4 +147,4 @@ def test_zipf_skews_to_long_slides_and_overlaps_are_whole_unless_asked_otherwise
     assert all(window.fragment == 0 for _, window in Workload(200, 100, 5).questions())
     real = [window for _, window in Workload(200, 100, 5, real_overlap=True).questions()]
     assert any(window.fragment for window in real)
-    assert all(Window(window.slide, window.slide).range <= window.range <= 5 * window.slide for window in real)
+    assert all(TimeWindow(window.slide, window.slide).range <= window.range <= 5 * window.slide for window in real)

@@ -15,7 +15,7 @@ from weft.optimize.work import Rows, work_of, work_of_run
 from weft.plan.build import grouping_of
 from weft.plan.model import BoundQuery, Grouping
 from weft.query.sparksql import parse_file
-from weft.slicing.progression import Progression, contains, edges_of
+from weft.slicing.progression import Progression, contains
 
 SEEN = Seen(rate=1000.0, groups=50.0)
 
@@ -45,7 +45,7 @@ def test_every_query_is_in_one_tree_that_cuts_at_its_edges(optimizer: str, model
     for one in woven:
         assert set(names((one,))) == {query.name for query in one.queries}
         for query in one.queries:
-            assert contains(one.tree_of[query.name].progressions, edges_of(query.query.window))
+            assert contains(one.tree_of[query.name].progressions, query.query.window.edges())
 
 
 def test_two_levels_make_a_grouping_of_every_tree_and_three_levels_one_of_all() -> None:

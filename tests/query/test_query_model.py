@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from weft.errors import QueriesError
-from weft.query.model import Part, Query, Window
+from weft.query.model import Part, Query
 from weft.query.sparksql import parse_file
+from weft.slicing.time_window import TimeWindow
 
 W = "window(ts, '10 minutes')"
 
@@ -32,7 +33,7 @@ def test_a_query_becomes_keys_calls_and_outputs() -> None:
         f"SELECT t.symbol, window.end AS e, (max(price)), max(t.price) - min(price), {W} AS w, window, 'x' "
         f"FROM trades t WHERE t.volume > 0 GROUP BY symbol, {W} HAVING count(*) > 3"
     )
-    assert (query.stream, query.event_time, query.window) == ("trades", "ts", Window(600_000_000, 600_000_000))
+    assert (query.stream, query.event_time, query.window) == ("trades", "ts", TimeWindow(600_000_000, 600_000_000))
     assert query.where is not None and query.where.sql == "volume > 0"
     assert [key.sql for key in query.keys] == ["symbol"]
     assert [(call.function, [given.sql for given in call.arguments]) for call in query.calls] == [
@@ -282,7 +283,7 @@ def test_a_thousand_queries_are_read_in_a_few_seconds() -> None:
 
 def test_the_cql_of_the_papers() -> None:
     query = one("SELECT MAX(a) AS m FROM S [WINDOW 10 min SLIDE 2 min] WHERE b > 1 GROUP BY k HAVING m > 0")
-    assert (query.event_time, query.window) == (None, Window(600_000_000, 120_000_000))
+    assert (query.event_time, query.window) == (None, TimeWindow(600_000_000, 120_000_000))
     assert [(output.sql, output.alias) for output in query.outputs] == [
         ("__agg_0", "m"),
         ("__window.start", "window_start"),
@@ -298,13 +299,13 @@ def test_the_cql_of_the_papers() -> None:
 @pytest.mark.parametrize(
     ("source", "window", "stream"),
     [
-        ("S [RANGE 10 min SLIDE 2 min]", Window(600_000_000, 120_000_000), "S"),
-        ("S [window 10 min]", Window(600_000_000, 600_000_000), "S"),
-        ("S[WINDOW 10min SLIDE 30s] AS x", Window(600_000_000, 30_000_000), "S"),
-        ("db.S x [WINDOW 1 h 30 min SLIDE 2 h]", Window(5_400_000_000, 7_200_000_000), "db.S"),
+        ("S [RANGE 10 min SLIDE 2 min]", TimeWindow(600_000_000, 120_000_000), "S"),
+        ("S [window 10 min]", TimeWindow(600_000_000, 600_000_000), "S"),
+        ("S[WINDOW 10min SLIDE 30s] AS x", TimeWindow(600_000_000, 30_000_000), "S"),
+        ("db.S x [WINDOW 1 h 30 min SLIDE 2 h]", TimeWindow(5_400_000_000, 7_200_000_000), "db.S"),
     ],
 )
-def test_forms_of_the_cql_window(source: str, window: Window, stream: str) -> None:
+def test_forms_of_the_cql_window(source: str, window: TimeWindow, stream: str) -> None:
     query = one(f"SELECT count(*) FROM {source}")
     assert (query.window, query.stream, query.keys) == (window, stream, ())
     assert "window(`{event_time}`" in query.shape

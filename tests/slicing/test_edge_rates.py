@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.query.model import Window
 from weft.slicing.density import prime_factors, uncovered
 from weft.slicing.edge_rate import edge_rate, weaveability
 from weft.slicing.edges_bitmap import EdgesBitmap, OverBudgetError
-from weft.slicing.progression import Progression, edges_of
+from weft.slicing.progression import Progression
+from weft.slicing.time_window import TimeWindow
 
 PRIMES = [number for number in range(2, 10_000) if prime_factors(number) == (number,)]
 progressions = st.lists(st.builds(Progression, st.integers(1, 40), st.integers(0, 40)), min_size=1, max_size=7)
@@ -42,11 +42,11 @@ def test_golden_numbers_of_the_papers(method):
     assert edge_rate(example_10, method).value * 36 == 27
     example_4 = [Progression(5), Progression(5, 2), Progression(3)]
     assert edge_rate(example_4, method).value * 15 == 9
-    assert edge_rate([*edges_of(Window(12, 9)), *edges_of(Window(10, 6))], method).value == Fraction(8, 18)
+    assert edge_rate([*TimeWindow(12, 9).edges(), *TimeWindow(10, 6).edges()], method).value == Fraction(8, 18)
 
 
 def test_weaveability_of_example_2_is_a_quarter():
-    assert weaveability(edges_of(Window(12, 9)), edges_of(Window(10, 6))) == Fraction(1, 4)
+    assert weaveability(TimeWindow(12, 9).edges(), TimeWindow(10, 6).edges()) == Fraction(1, 4)
 
 
 def test_probing_finds_the_two_common_edges_of_example_4():
@@ -56,13 +56,12 @@ def test_probing_finds_the_two_common_edges_of_example_4():
 
 
 def test_alignment_changes_what_two_queries_have_in_common():
-    one, other = Window(5, 3), Window(7, 4)
+    one, other = TimeWindow(5, 3), TimeWindow(7, 4)
     rates = {
-        alignment: edge_rate([*edges_of(one, alignment), *edges_of(other, alignment)]).value
-        for alignment in ("start", "end")
+        alignment: edge_rate([*one.edges(alignment), *other.edges(alignment)]).value for alignment in ("start", "end")
     }
     assert rates == {"start": Fraction(10, 12), "end": Fraction(10, 12)}
-    assert weaveability(edges_of(Window(5, 3)), edges_of(Window(5, 3), "end")) == Fraction(1, 3)
+    assert weaveability(TimeWindow(5, 3).edges(), TimeWindow(5, 3).edges("end")) == Fraction(1, 3)
 
 
 def test_nothing_to_cut_has_rate_zero():

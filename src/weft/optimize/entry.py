@@ -80,9 +80,9 @@ def optimize(
 
     Examples
     --------
-    >>> from weft.query.model import Window
+    >>> from weft.slicing.time_window import TimeWindow
     >>> second = 1_000_000
-    >>> queries = [("a", Window(16 * second, 4 * second)), ("b", Window(10 * second, 5 * second))]
+    >>> queries = [("a", TimeWindow(16 * second, 4 * second)), ("b", TimeWindow(10 * second, 5 * second))]
     >>> optimize(queries, rate=1.2, optimizer="no-share", model="two-level").cost  # doctest: +ELLIPSIS
     3.8...
     """

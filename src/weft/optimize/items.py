@@ -12,11 +12,11 @@ from functools import cached_property
 from itertools import chain
 
 from weft.optimize.omega import Technique
-from weft.query.model import Query, Window
-from weft.slicing.edge_rate import MICROSECONDS
-from weft.slicing.progression import Alignment, Progression, edges_of
+from weft.query.model import Query
+from weft.slicing.progression import Alignment, Progression
+from weft.slicing.time_window import TimeWindow
 
-Question = tuple[str, Window]
+Question = tuple[str, TimeWindow]
 """A query as the optimizers see it: its name and its window."""
 
 
@@ -24,7 +24,7 @@ Question = tuple[str, Window]
 class Item:
     """Queries whose windows have the same edges."""
 
-    windows: tuple[tuple[Window, tuple[str, ...]], ...]
+    windows: tuple[tuple[TimeWindow, tuple[str, ...]], ...]
     """Distinct windows in order of appearance, and the names of the queries that have each."""
     progressions: tuple[Progression, ...]
 
@@ -45,12 +45,12 @@ class Item:
     @cached_property
     def answers(self) -> float:
         """Answers per second of stream and group."""
-        return sum(MICROSECONDS / window.slide * len(names) for window, names in self.windows)
+        return sum(window.per_second * len(names) for window, names in self.windows)
 
     @cached_property
     def ranges(self) -> tuple[int, ...]:
         """Distinct ranges in microseconds, ascending: techniques keep one structure or traversal each."""
-        return tuple(sorted({window.range for window, _ in self.windows}))
+        return tuple(sorted({window.length for window, _ in self.windows}))
 
 
 def items_of(queries: Iterable[Query | Question], alignment: Alignment = "start") -> tuple[Item, ...]:
@@ -58,20 +58,20 @@ def items_of(queries: Iterable[Query | Question], alignment: Alignment = "start"
 
     Examples
     --------
-    >>> items = items_of([("a", Window(8, 4)), ("b", Window(6, 4)), ("c", Window(16, 4))])
+    >>> items = items_of([("a", TimeWindow(8, 4)), ("b", TimeWindow(6, 4)), ("c", TimeWindow(16, 4))])
     >>> [item.queries for item in items]
     [('a', 'c'), ('b',)]
     """
-    names: dict[Window, list[str]] = {}
+    names: dict[TimeWindow, list[str]] = {}
     for query in queries:
         name, window = (query.name, query.window) if isinstance(query, Query) else query
         if window in names:
             names[window].append(name)
         else:
             names[window] = [name]
-    together: dict[tuple[Progression, ...], list[Window]] = {}
+    together: dict[tuple[Progression, ...], list[TimeWindow]] = {}
     for window in names:
-        together.setdefault(tuple(sorted(edges_of(window, alignment))), []).append(window)
+        together.setdefault(tuple(sorted(window.edges(alignment))), []).append(window)
     return tuple(
         Item(tuple((window, tuple(names[window])) for window in windows), edges) for edges, windows in together.items()
     )

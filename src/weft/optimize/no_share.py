@@ -14,7 +14,7 @@ from weft.optimize.cost import CostModel
 from weft.optimize.items import Item
 from weft.optimize.omega import Technique, overlap
 from weft.plan.forest import Tree
-from weft.slicing.edge_rate import MICROSECONDS, Rate
+from weft.slicing.edge_rate import Rate
 
 
 def no_share(
@@ -39,6 +39,6 @@ def _alone(
         rate = Rate(exact, exact)
         for window, names in item.windows:
             alone = 1.0 if technique is Technique.BULK else window.overlap
-            per_edge = overlap(technique, alone, [window.range], float(exact))
-            cost = model.tree(rate.per_second, per_edge, MICROSECONDS / window.slide)
+            per_edge = overlap(technique, alone, [window.length], float(exact))
+            cost = model.tree(rate.per_second, per_edge, window.per_second)
             yield item, names, rate, per_edge, cost

@@ -20,8 +20,8 @@ from math import floor, log, log2
 
 from numba import njit
 
-from weft.query.model import Window
 from weft.slicing.progression import composite, composite_slide, edges_between
+from weft.slicing.time_window import TimeWindow
 
 B_INT = 1.5
 """B-Int answers from dyadic intervals: FlatFAT's count times this."""
@@ -148,7 +148,7 @@ def harmonic(count: float) -> float:
     return total + (count - floor(count)) / (floor(count) + 1)
 
 
-def running_aggregates(windows: Sequence[Window]) -> int:
+def running_aggregates(windows: Sequence[TimeWindow]) -> int:
     """Running aggregates that SlickDeque (Inv) really keeps: numbers of partials that occur at some edge (004 §7.2).
 
     Walks the composite slide, so only for sets with a short one; twice this is the exact Ω that
@@ -156,18 +156,18 @@ def running_aggregates(windows: Sequence[Window]) -> int:
 
     Examples
     --------
-    >>> running_aggregates([Window(range=12, slide=9), Window(range=10, slide=6)])
+    >>> running_aggregates([TimeWindow(range=12, slide=9), TimeWindow(range=10, slide=6)])
     3
     """
     cuts = composite(windows)
     period = composite_slide(cuts)
-    longest = max(window.range for window in windows)
+    longest = max(window.length for window in windows)
     edges = edges_between(cuts, -longest - period, period)
     place = {edge: at for at, edge in enumerate(edges)}
     counts = {
-        place[end] - place[end - window.range]
+        place[end] - place[end - window.length]
         for window in windows
         for end in edges
-        if end > 0 and (end - window.start - window.range) % window.slide == 0
+        if end > 0 and window.ends_at(end)
     }
     return len(counts)

@@ -20,7 +20,7 @@ from weft.plan.forest import Forest, Tree
 from weft.plan.model import BoundQuery, Grouping
 from weft.slicing.edge_rate import edge_rate
 from weft.slicing.edges_bitmap import unit_of
-from weft.slicing.progression import Progression, contains, edges_of
+from weft.slicing.progression import Progression, contains
 
 DEFAULT = "weft"
 WORTH_WEAVING = 0.3
@@ -84,7 +84,7 @@ def weave(grouping: Grouping, seen: Seen, weaving: Weaving) -> tuple[Grouping, .
     constants = weaving.constants or Constants.load()
     if weaving.is_default and not worth_weaving(grouping, seen, constants):
         return (simply_cut(replace(grouping, trees=(one_tree(grouping),)), seen, constants),)
-    questions = [(query.name, query.query.window) for query in grouping.queries]
+    questions = [(query.name, query.window) for query in grouping.queries]
     forests = [
         optimize(
             questions,
@@ -137,7 +137,7 @@ def home_of(query: BoundQuery, trees: Sequence[Grouping], seen: Seen, constants:
     the rows itself, and trees that are there stay as they are: their slices hold what running queries need.
     """
     for at, tree in enumerate(trees):
-        if contains(tree.progressions, edges_of(query.query.window)):
+        if contains(tree.progressions, query.window.edges()):
             return at  # it needs no slice that is not there
     alone = predicted([grouping_of([query])], seen, constants)
     gains = [
@@ -162,7 +162,7 @@ def one_tree(grouping: Grouping) -> Tree:
     """All queries together, at no particular cost."""
     names = tuple(query.name for query in grouping.queries)
     rate = edge_rate(grouping.progressions, budget=1)
-    weight = sum(1 / query.query.window.slide for query in grouping.queries)
+    weight = sum(query.window.per_second for query in grouping.queries)
     return Tree(names, grouping.progressions, rate, float(len(_items(grouping))), weight, Technique.BULK.label)
 
 
@@ -176,4 +176,4 @@ def worth_weaving(grouping: Grouping, seen: Seen, constants: Constants) -> bool:
 
 
 def _items(grouping: Grouping) -> tuple[Item, ...]:
-    return items_of((query.name, query.query.window) for query in grouping.queries)
+    return items_of((query.name, query.window) for query in grouping.queries)

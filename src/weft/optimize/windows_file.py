@@ -9,8 +9,8 @@ from typing import Any
 from weft.errors import QueryError
 from weft.optimize.items import Question
 from weft.query.durations import cql_duration
-from weft.query.model import Window
 from weft.slicing.edge_rate import MICROSECONDS
+from weft.slicing.time_window import TimeWindow
 
 _FIELDS = {"name", "range", "slide", "start"}
 
@@ -21,9 +21,9 @@ def windows_of(lines: Iterable[str]) -> Iterator[Question]:
     Examples
     --------
     >>> list(windows_of(['{"name": "a", "range": "1 min", "slide": 2.5}']))
-    [('a', Window(range=60000000, slide=2500000, start=0))]
+    [('a', TimeWindow(range=60000000, slide=2500000, start=0))]
     """
-    windows: dict[tuple[Any, Any, Any], Window] = {}
+    windows: dict[tuple[Any, Any, Any], TimeWindow] = {}
     for number, line in enumerate(lines, 1):
         if line.isspace():
             continue
@@ -33,7 +33,7 @@ def windows_of(lines: Iterable[str]) -> Iterator[Question]:
             if len(entry) > 3:
                 _refuse_unknown(entry)
             if key not in windows:
-                windows[key] = Window(*(_microseconds(length) for length in key))
+                windows[key] = TimeWindow(*(_microseconds(length) for length in key))
             yield str(entry["name"]), windows[key]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise QueryError(

@@ -14,9 +14,9 @@ from statistics import NormalDist
 
 from weft.optimize.constants import Constants
 from weft.plan.model import BoundQuery, Grouping, Partial
-from weft.query.model import Window
 from weft.slicing.edge_rate import MICROSECONDS, edge_rate
-from weft.slicing.progression import Progression, contains, edges_of, may_nest
+from weft.slicing.progression import Progression
+from weft.slicing.time_window import TimeWindow
 
 SHORT = 48
 """Java compiles the code for so many progressions of edges well; what is longer runs slowly."""
@@ -78,10 +78,10 @@ class Rows:
         cells = max(edges_a_second * self.seconds, 1.0) * self.groups
         return cells * -expm1(-self.count / cells)
 
-    def answers(self, window: Window) -> float:
+    def answers(self, window: TimeWindow) -> float:
         """How many windows hold a row, over all keys."""
-        windows = (self.seconds * MICROSECONDS + window.range) / window.slide
-        a_window = self.count / self.groups * window.range / (self.seconds * MICROSECONDS)
+        windows = self.seconds * window.per_second + window.overlap
+        a_window = self.count / self.groups * window.length / (self.seconds * MICROSECONDS)
         return windows * self.groups * -expm1(-a_window)
 
 
@@ -119,7 +119,7 @@ def work_of(grouping: Grouping, rows: Rows, uneven: float = 1.0) -> Work:
     for progressions, queries in _trees(grouping):
         stretches, numbers = _panes(progressions, queries, fine, rows, cut=progressions != grouping.progressions)
         pane, merge = pane + stretches, merge + numbers
-    answers = [(rows.answers(query.query.window), len(query.calls)) for query in grouping.queries]
+    answers = [(rows.answers(query.window), len(query.calls)) for query in grouping.queries]
     return Work(
         row=rows.count,
         update=rows.count * columns,
@@ -152,17 +152,17 @@ def _panes(
     slices = rows.slices(_rate(tree)) if cut else fine
     stretches = fine if cut else 0.0
     numbers = fine * columns_of(queries) if slices < fine else 0.0
-    made: list[tuple[Window, tuple[Progression, ...], float]] = []
+    made: list[tuple[TimeWindow, float]] = []
     slicings: dict[tuple[Progression, ...], list[BoundQuery]] = {}
-    for query in sorted(queries, key=lambda query: (query.query.window.slide, query.query.window.range)):
-        slicings.setdefault(edges_of(query.query.window), []).append(query)
+    for query in sorted(queries, key=lambda query: query.window.fineness):
+        slicings.setdefault(query.window.edges(), []).append(query)
     for edges, some in slicings.items():
-        window, source = some[0].query.window, slices
-        for other, finer, count in made:
-            if may_nest(other, window) and count < source and contains(finer, edges):
+        window, source = some[0].window, slices
+        for other, count in made:
+            if count < source and window.slicing.panes_nest_in(other.slicing):
                 source = count
-        panes = rows.slices(len(edges) * MICROSECONDS / window.slide)
-        made.append((window, edges, panes))
+        panes = rows.slices(len(edges) * window.per_second)
+        made.append((window, panes))
         stretches += source
         numbers += source * columns_of(some) if panes < source else 0.0
     return stretches, numbers

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.optimize.items import Question
-from weft.query.model import Window
 from weft.slicing.density import prime_factors
 from weft.slicing.edge_rate import MICROSECONDS
+from weft.slicing.time_window import TimeWindow
 
 Generator = Literal["normal", "diverse", "template"]
 
@@ -66,11 +66,11 @@ class Workload:
         Examples
         --------
         >>> name, window = Workload(1, max_slide=60, max_overlap=10).questions()[0]
-        >>> name, window.range % window.slide
+        >>> name, window.fragment
         ('q1', 0)
         """
         ranges, slides = self.draw()
         return [
-            (f"q{number}", Window(int(length) * MICROSECONDS, int(slide) * MICROSECONDS))
+            (f"q{number}", TimeWindow(int(length) * MICROSECONDS, int(slide) * MICROSECONDS))
             for number, (length, slide) in enumerate(zip(ranges, slides, strict=True), 1)
         ]

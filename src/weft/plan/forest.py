@@ -44,11 +44,11 @@ class Forest:
 
     Examples
     --------
-    >>> from weft.query.model import Window
+    >>> from weft.slicing.time_window import TimeWindow
     >>> from weft.optimize import optimize
     >>> second = 1_000_000
     >>> windows = {"a": (16, 4), "b": (10, 5), "c": (8, 4)}  # 000 ex. 3
-    >>> queries = [(name, Window(range=r * second, slide=s * second)) for name, (r, s) in windows.items()]
+    >>> queries = [(name, TimeWindow(range=r * second, slide=s * second)) for name, (r, s) in windows.items()]
     >>> forest = optimize(queries, rate=1.2, optimizer="weave-share", model="two-level")
     >>> [tree.queries for tree in forest.trees], round(forest.cost, 9)
     ([('a', 'c'), ('b',)], 4.3)

@@ -8,8 +8,8 @@ from html import escape
 from math import lcm
 
 from weft.plan.forest import Forest, Tree
-from weft.query.model import Window
-from weft.slicing.progression import Alignment, edges_between, edges_of
+from weft.slicing.progression import Alignment, edges_between
+from weft.slicing.time_window import TimeWindow
 
 _WIDTH, _LEFT, _RIGHT = 960, 190, 24
 _LANE, _GAP, _TITLE = 20, 30, 24
@@ -23,13 +23,13 @@ _STYLE = (
 )
 
 
-def forest_svg(forest: Forest, windows: Mapping[str, Window], alignment: Alignment = "start") -> str:
+def forest_svg(forest: Forest, windows: Mapping[str, TimeWindow], alignment: Alignment = "start") -> str:
     """Draw ``forest``; ``windows`` are the queries' windows by name.
 
     Examples
     --------
     >>> from weft.optimize import optimize
-    >>> windows = {"a": Window(12_000_000, 9_000_000), "b": Window(10_000_000, 6_000_000)}
+    >>> windows = {"a": TimeWindow(12_000_000, 9_000_000), "b": TimeWindow(10_000_000, 6_000_000)}
     >>> forest = optimize(windows.items(), rate=100, optimizer="shared", model="two-level")
     >>> forest_svg(forest, windows).count("<line") > 20
     True
@@ -59,19 +59,19 @@ def forest_svg(forest: Forest, windows: Mapping[str, Window], alignment: Alignme
 
 
 def _tree(
-    tree: Tree, number: int, windows: Mapping[str, Window], alignment: Alignment, top: int
+    tree: Tree, number: int, windows: Mapping[str, TimeWindow], alignment: Alignment, top: int
 ) -> tuple[list[str], int]:
     lanes = Counter(windows[name] for name in tree.queries)
-    period = lcm(*(window.slide for window in lanes))
+    period = lcm(*(window.period for window in lanes))
     shown = min(period, int(_MOST_EDGES / tree.edge_rate.value))
-    owners = {window: edges_between(edges_of(window, alignment), 0, shown) for window in lanes}
+    owners = {window: edges_between(window.edges(alignment), 0, shown) for window in lanes}
     count = Counter(edge for edges in owners.values() for edge in edges)
     scale = (_WIDTH - _LEFT - _RIGHT) / shown
     title = f"tree {number} on node {tree.node}: {len(tree.queries)} queries, {tree.edge_rate.per_second:.4g} edges/s"
     parts = [_text(24, top + 12, title, "head")]
     y = top + _TITLE
-    for window in sorted(lanes, key=lambda one: (one.slide, one.range))[:_MOST_LANES]:
-        label = f"{_seconds(window.range)} by {_seconds(window.slide)}" + (
+    for window in sorted(lanes, key=lambda one: one.fineness)[:_MOST_LANES]:
+        label = f"{_seconds(window.length)} by {_seconds(window.period)}" + (
             f" ({lanes[window]}x)" if lanes[window] > 1 else ""
         )
         parts += _lane(label, owners[window], count, y, scale)

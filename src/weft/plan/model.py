@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from weft.algebra.measure import Measure, Recipe
 from weft.plan.forest import Tree
-from weft.query.model import Call, Expression, Part, Query, Window
+from weft.query.model import Call, Expression, Part, Query
 from weft.slicing.progression import Progression
+from weft.slicing.time_window import TimeWindow
 
 Item = TypeVar("Item")
 
@@ -111,6 +112,13 @@ class BoundQuery:
     event_type: pa.DataType
     columns: tuple[str, ...]
     """The names of the output columns, as Spark gives them."""
+    chosen: TimeWindow | None = None
+    """The window that the planner runs, where that is not the one that was asked for."""
+
+    @cached_property
+    def window(self) -> TimeWindow:
+        """The window that is run: as chosen, or else as asked."""
+        return self.chosen or self.query.window
 
     @property
     def name(self) -> str:
@@ -213,9 +221,9 @@ class Grouping:
         return any(query.predicate.everything for query in self.queries)
 
     @cached_property
-    def windows(self) -> tuple[Window, ...]:
+    def windows(self) -> tuple[TimeWindow, ...]:
         """The distinct windows of its queries."""
-        return tuple(dict.fromkeys(query.query.window for query in self.queries))
+        return tuple(dict.fromkeys(query.window for query in self.queries))
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from weft.query.model import Expression
 from weft.query.scalars import Scalars
 from weft.query.selects import Item, Select
 from weft.query.spans import exact_span_of, without_parentheses
-from weft.query.windows import TimeWindow, read_bracket, read_window
+from weft.query.windows import WindowOverTime, read_bracket, read_window
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
     """The window, and the keys beside it."""
 
-    window: TimeWindow
+    window: WindowOverTime
     keys: tuple[Expression, ...]
 
 
@@ -92,7 +92,7 @@ def _by_alias(said: exp.Expr, select: Select, scalars: Scalars) -> Item | None:
     return None
 
 
-def _the_window(select: Select, entries: list[_Entry], scalars: Scalars) -> TimeWindow:
+def _the_window(select: Select, entries: list[_Entry], scalars: Scalars) -> WindowOverTime:
     window = read_bracket(select.bracket, scalars.source) if select.bracket else None
     for entry in entries:
         for call in filter(calls.is_window, entry.meant.find_all(exp.Anonymous)):

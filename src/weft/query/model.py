@@ -10,39 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from weft.slicing.time_window import TimeWindow
+
 KEY = "__key_"
 AGGREGATE = "__agg_"
 WINDOW = "__window"
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Half-open windows ``[start + k * slide, start + k * slide + range)``, in microseconds since the epoch.
-
-    Examples
-    --------
-    >>> Window(range=600_000_000, slide=60_000_000).overlap
-    10.0
-    """
-
-    range: int
-    slide: int
-    start: int = 0
-
-    def __post_init__(self) -> None:
-        if self.range <= 0 or self.slide <= 0:
-            raise ValueError(f"range and slide must be positive, got {self.range} and {self.slide}")
-        object.__setattr__(self, "start", self.start % self.slide)
-
-    @property
-    def overlap(self) -> float:
-        """How many windows one row falls into, on average."""
-        return self.range / self.slide
-
-    @property
-    def fragment(self) -> int:
-        """Where in a slide windows end, counted from where they start; 0 if range is a multiple of slide."""
-        return self.range % self.slide
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +75,8 @@ class Query:
     stream: str
     event_time: str | None
     """The column that the user gave to ``window``; None in CQL, which leaves it to the stream."""
-    window: Window
+    window: TimeWindow
+    """As it was asked for."""
     where: Expression | None
     keys: tuple[Expression, ...]
     calls: tuple[Call, ...]

@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from weft.query import calls
-from weft.query.model import Window
 from weft.query.selects import Select
 from weft.query.sources import Edit, Source
 from weft.query.spans import exact_span_of
+from weft.slicing.time_window import TimeWindow
 
 _TUMBLING = "'1 minute'"
 _SLIDING = "'2 minutes', '1 minute'"
 
 
-def shape_of(select: Select, source: Source, window: Window) -> str:
+def shape_of(select: Select, source: Source, window: TimeWindow) -> str:
     """Write the query with a window of fixed length and no WHERE, and CQL's window as Spark's.
 
     The schema does not depend on them, so one binding by Spark serves all queries of a shape. Only whether the window
     can be NULL depends on its kind: Spark makes sliding windows by an Expand, whose columns it takes for nullable.
     """
-    length = _TUMBLING if window.range == window.slide else _SLIDING
+    length = _TUMBLING if window.tumbles else _SLIDING
     cql_window = f"window(`{{event_time}}`, {length})"
     edits = list(_window_edits(select, source, length))
     items = source.squeezed(select.items_clause, edits)

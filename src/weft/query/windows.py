@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from weft.query import refusals
 from weft.query.durations import cql_duration, spark_duration
-from weft.query.model import Window
 from weft.query.names import Names
 from weft.query.refusals import Refusal
 from weft.query.sources import Source
 from weft.query.spans import Span, span_of, without_parentheses
+from weft.slicing.time_window import TimeWindow
 
 _MICROSECONDS = re.compile(r"-?\s*\d+L?", re.IGNORECASE)
 _BRACKET = re.compile(
@@ -22,16 +22,16 @@ _BRACKET = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class TimeWindow:
+class WindowOverTime:
     """A window with the column whose time it cuts; None leaves the column to the stream."""
 
     event_time: str | None
-    window: Window
+    window: TimeWindow
     column: str | None = field(default=None, compare=False)
     """The event time as the user wrote it; ``event_time`` is in lower case."""
 
 
-def read_window(call: exp.Anonymous, names: Names, source: Source) -> TimeWindow:
+def read_window(call: exp.Anonymous, names: Names, source: Source) -> WindowOverTime:
     """Read the arguments of ``window``; range < slide is fine here, though not in Spark."""
     if not 2 <= len(call.expressions) <= 4:
         source.refuse(call, refusals.WINDOW_ARGUMENTS)
@@ -43,10 +43,10 @@ def read_window(call: exp.Anonymous, names: Names, source: Source) -> TimeWindow
     lengths = [_microseconds(duration, source) for duration in durations]
     spans = [span_of(duration) or (0, 0) for duration in durations]
     window = _window(lengths, spans, source)
-    return TimeWindow(path[0].name.lower(), window, path[0].name)
+    return WindowOverTime(path[0].name.lower(), window, path[0].name)
 
 
-def read_bracket(span: Span, source: Source) -> TimeWindow:
+def read_bracket(span: Span, source: Source) -> WindowOverTime:
     """Read what stands between the brackets of ``FROM S [WINDOW 10 min SLIDE 2 min]``."""
     found = _BRACKET.fullmatch(source.text, *span)
     if found is None:
@@ -59,10 +59,10 @@ def read_bracket(span: Span, source: Source) -> TimeWindow:
             lengths.append(cql_duration(source.text[slice(*place)]))
         except ValueError as error:
             source.refuse(place, Refusal(str(error), "write for example 10 min, 1 h or 30 s"))
-    return TimeWindow(None, _window(lengths, spans, source))
+    return WindowOverTime(None, _window(lengths, spans, source))
 
 
-def _window(lengths: list[int], spans: list[Span], source: Source) -> Window:
+def _window(lengths: list[int], spans: list[Span], source: Source) -> TimeWindow:
     """Check what Spark checks, each complaint under its own argument."""
     length, slide, start = (*lengths, *[lengths[0], 0][len(lengths) - 1 :])
     for value, span, what in zip(lengths[:2], spans, ("length", "slide"), strict=False):
@@ -70,7 +70,7 @@ def _window(lengths: list[int], spans: list[Span], source: Source) -> Window:
             source.refuse(span, refusals.not_positive(what))
     if abs(start) >= slide:
         source.refuse(spans[2], refusals.WINDOW_START)
-    return Window(length, slide, start)
+    return TimeWindow(length, slide, start)
 
 
 def _microseconds(node: exp.Expr, source: Source) -> int:

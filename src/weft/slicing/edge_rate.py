@@ -65,7 +65,7 @@ def edge_rate(progressions: Iterable[Progression], method: Method = "auto", budg
     Parameters
     ----------
     progressions
-        Edges of the queries, see :func:`weft.slicing.progression.edges_of`.
+        Edges of the queries, see :meth:`weft.slicing.window.Window.edges`.
     method
         ``auto`` takes the cheapest of the three.
     budget

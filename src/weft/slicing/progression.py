@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd, lcm
-from typing import Literal
+from typing import Literal, Protocol
 
-from weft.query.model import Window
 from weft.slicing.density import covers_everything, drop_contained
 
 Alignment = Literal["start", "end"]
@@ -38,21 +37,11 @@ class Progression:
         object.__setattr__(self, "offset", self.offset % self.step)
 
 
-def edges_of(window: Window, alignment: Alignment = "start") -> tuple[Progression, ...]:
-    """Where windows start and end: one progression if range is a multiple of slide, else two.
+class Edged(Protocol):
+    """Whatever cuts a stream."""
 
-    Examples
-    --------
-    >>> edges_of(Window(range=12, slide=9))
-    (Progression(step=9, offset=0), Progression(step=9, offset=3))
-    >>> edges_of(Window(range=12, slide=9), alignment="end")
-    (Progression(step=9, offset=0), Progression(step=9, offset=6))
-    """
-    aligned = Progression(window.slide, window.start)
-    if window.fragment == 0:
-        return (aligned,)
-    shift = window.range if alignment == "start" else -window.range
-    return (aligned, Progression(window.slide, window.start + shift))
+    def edges(self, alignment: Alignment = "start") -> tuple[Progression, ...]:
+        """Where it does."""
 
 
 def prune(progressions: Iterable[Progression]) -> tuple[Progression, ...]:
@@ -67,15 +56,16 @@ def prune(progressions: Iterable[Progression]) -> tuple[Progression, ...]:
     return tuple(Progression(step, offset) for step, offset in needed)
 
 
-def composite(windows: Iterable[Window], alignment: Alignment = "start") -> tuple[Progression, ...]:
+def composite(windows: Iterable[Edged], alignment: Alignment = "start") -> tuple[Progression, ...]:
     """The edges of all ``windows`` together, as few progressions as possible without looking at unions.
 
     Examples
     --------
-    >>> composite([Window(range=16, slide=4), Window(range=8, slide=4), Window(range=24, slide=8)])
+    >>> from weft.slicing.time_window import TimeWindow
+    >>> composite([TimeWindow(range=16, slide=4), TimeWindow(range=8, slide=4), TimeWindow(range=24, slide=8)])
     (Progression(step=4, offset=0),)
     """
-    return prune(edge for window in windows for edge in edges_of(window, alignment))
+    return prune(edge for window in windows for edge in window.edges(alignment))
 
 
 def composite_slide(progressions: Iterable[Progression]) -> int:
@@ -104,19 +94,6 @@ def contains(finer: Iterable[Progression], coarser: Progression | Iterable[Progr
     return all(_contains_one(cuts, progression) for progression in wanted)
 
 
-def may_nest(finer: Window, coarser: Window) -> bool:
-    """Whether the edges of one window might contain those of another: quick, and seldom wrong.
-
-    At most two progressions of a step cover another one only if that step, or half of it, divides the other's.
-
-    Examples
-    --------
-    >>> may_nest(Window(4, 4), Window(8, 8)), may_nest(Window(4, 4), Window(9, 9))
-    (True, False)
-    """
-    return 2 * coarser.slide % finer.slide == 0
-
-
 def _contains_one(finer: Sequence[Progression], coarser: Progression) -> bool:
     return covers_everything(tuple(seen for one in finer if (seen := _seen_from(coarser, one)) is not None))
 
@@ -139,7 +116,8 @@ def edges_between(progressions: Iterable[Progression], low: int, high: int) -> l
 
     Examples
     --------
-    >>> edges_between(composite([Window(range=12, slide=9), Window(range=10, slide=6)]), 0, 18)
+    >>> from weft.slicing.time_window import TimeWindow
+    >>> edges_between(composite([TimeWindow(range=12, slide=9), TimeWindow(range=10, slide=6)]), 0, 18)
     [3, 4, 6, 9, 10, 12, 16, 18]
     """
     edges: set[int] = set()

@@ -169,7 +169,7 @@ def long_form(staged: Staged, name: str) -> DataFrame:
 def _window_ends(query: BoundQuery) -> tuple[Column, Column]:
     if not query.direct:
         return F.col(f"{WINDOW}.start"), F.col(f"{WINDOW}.end")
-    reach = F.make_dt_interval(secs=F.lit(query.query.window.range).cast("decimal(38,6)") / F.lit(1_000_000))
+    reach = F.make_dt_interval(secs=F.lit(query.window.length).cast("decimal(38,6)") / F.lit(1_000_000))
     for output, column in zip(query.query.outputs, query.columns, strict=True):
         found = F.col(quoted(column))
         if output.part is Part.WINDOW:

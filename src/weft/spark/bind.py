@@ -259,8 +259,7 @@ def _known_field(stream: Stream, query: Query, output: Output) -> StructField | 
     kind = stream.rows.schema[stream.event_time].dataType
     if output.part is Part.WINDOW:
         # Spark builds sliding windows by an Expand, whose columns it takes for nullable
-        sliding = query.window.range != query.window.slide
-        return StructField(output.alias or "window", _window_type(stream), nullable=sliding)
+        return StructField(output.alias or "window", _window_type(stream), nullable=not query.window.tumbles)
     if output.part in {Part.WINDOW_START, Part.WINDOW_END}:
         return StructField(output.alias or output.part.value.removeprefix("window."), kind)
     if output.alias is None:

@@ -30,8 +30,9 @@ from pyspark.sql.types import (
 from weft.algebra.numbers import Array
 from weft.plan.model import BoundQuery
 from weft.plan.sheet import QUERY, TEMPLATE, Sheet
-from weft.query.model import WINDOW, Window
+from weft.query.model import WINDOW
 from weft.query.placeholders import replace_placeholders
+from weft.slicing.time_window import TimeWindow
 from weft.spark.bind import Bound
 from weft.spark.packing import Packing
 from weft.spark.step import SUMMARY, Written, pack, summary_batch, tuned
@@ -65,7 +66,7 @@ class Target:
     """Where a query's rows go: which columns of the computed table, under which names."""
 
     name: str
-    window: Window
+    window: TimeWindow
     having: bool
     columns: tuple[tuple[str, str], ...]
 
@@ -114,7 +115,7 @@ class Computation:
             query = self.bound[name].query
             columns = tuple(zip(self._output_places(query), query.columns, strict=True))
             number = self.sheet.numbers[name][0]
-            found[number] = Target(name, query.query.window, query.query.having is not None, columns)
+            found[number] = Target(name, query.window, query.query.having is not None, columns)
         return found
 
     def _templates(self, names: Sequence[str]) -> dict[int, BoundQuery]:
@@ -200,7 +201,7 @@ class Writing:
         self.rows += len(own)
         if self.target.having:
             starts = np.asarray(pc.unique(rows.column(WINDOW)).cast(pa.int64()))
-            self.windows.append((starts - self.target.window.start) // self.target.window.slide)
+            self.windows.append(self.target.window.numbers(starts))
 
     def finish(self) -> Written:
         """Close the file; what to tell the driver."""

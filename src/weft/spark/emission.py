@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from weft.plan.model import BoundQuery
-from weft.query.model import Window
-
-LEAST, MOST = -(2**62), 2**62
-"""Numbers that no window has: without bounds."""
+from weft.slicing.time_window import TimeWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +15,12 @@ class Emission:
 
     Examples
     --------
-    >>> Emission(after=100, until=120).numbers(Window(range=30, slide=10))
+    >>> Emission(after=100, until=120).numbers(TimeWindow(range=30, slide=10))
     (8, 9)
-    >>> Emission(after=100, until=120, first={"q": 85}).numbers(Window(range=30, slide=10), "q")
+    >>> Emission(after=100, until=120, first={"q": 85}).numbers(TimeWindow(range=30, slide=10), "q")
     (9, 9)
-    >>> Emission().numbers(Window(range=30, slide=10)) == (LEAST, MOST)
+    >>> from weft.slicing.window import LEAST, MOST
+    >>> Emission().numbers(TimeWindow(range=30, slide=10)) == (LEAST, MOST)
     True
     """
 
@@ -31,54 +29,25 @@ class Emission:
     first: Mapping[str, int] = field(default_factory=dict)
     """By a query's name: when its first window may start, where it came after the stream had begun."""
 
-    def numbers(self, window: Window, name: str = "") -> tuple[int, int]:
+    def numbers(self, window: TimeWindow, name: str = "") -> tuple[int, int]:
         """The least and the largest number of a window that is answered now; the first is larger if none is."""
-        offset = window.start + window.range
-        least = LEAST if self.after is None else (self.after - offset) // window.slide + 1
-        most = MOST if self.until is None else (self.until - offset) // window.slide
-        if name in self.first:
-            least = max(least, first_number(window, self.first[name]))
-        return least, most
+        return window.due(self.after, self.until, self.first.get(name))
 
     def of(self, query: BoundQuery) -> tuple[int, int]:
         """The same for a query."""
-        return self.numbers(query.query.window, query.name)
+        return self.numbers(query.window, query.name)
 
-    def first_windows(self, windows: Mapping[str, Window]) -> dict[str, int]:
+    def first_windows(self, windows: Mapping[str, TimeWindow]) -> dict[str, int]:
         """By a query's name: when its first window starts that is answered now or later, where that is bounded.
 
         Examples
         --------
-        >>> Emission(after=100, first={"q": 85}).first_windows({"q": Window(30, 10), "r": Window(30, 10)})
+        >>> Emission(after=100, first={"q": 85}).first_windows({"q": TimeWindow(30, 10), "r": TimeWindow(30, 10)})
         {'q': 90, 'r': 80}
         """
-        numbers = {name: self.numbers(window, name)[0] for name, window in windows.items()}
-        starts = {name: window.start + numbers[name] * window.slide for name, window in windows.items()}
-        return {name: start for name, start in starts.items() if numbers[name] > LEAST}
+        starts = {name: window.open_since(self.first.get(name), self.after) for name, window in windows.items()}
+        return {name: start for name, start in starts.items() if start is not None}
 
 
 EVERYTHING = Emission()
 """A batch run: the watermark is at infinity and nothing was answered before."""
-
-
-def first_number(window: Window, instant: int) -> int:
-    """The number of the first window that starts at or after ``instant``.
-
-    Examples
-    --------
-    >>> first_number(Window(range=30, slide=10), 85)
-    9
-    """
-    return -((window.start - instant) // window.slide)
-
-
-def earliest_open(window: Window, watermark: int) -> int:
-    """When the first window that ends after ``watermark`` starts.
-
-    Examples
-    --------
-    >>> earliest_open(Window(range=30, slide=10), 100)
-    80
-    """
-    number = (watermark - window.start - window.range) // window.slide + 1
-    return window.start + number * window.slide

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +16,9 @@ from weft.evaluate.sliding import slide
 from weft.plan.forest import Tree
 from weft.plan.layout import layouts
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Predicate
-from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part, Window
-from weft.slicing.progression import Progression, contains, edges_of, may_nest
+from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part
+from weft.slicing.progression import Progression
+from weft.slicing.time_window import TimeWindow
 from weft.spark.emission import EVERYTHING, Emission
 from weft.spark.panes import Answers, Measured, Panes, Passing, Slices, Stretch, windows_of
 
@@ -95,7 +95,7 @@ def sliced_finals(
 
 def tree_finals(shared: Shared, queries: Sequence[BoundQuery]) -> Iterator[Answer]:
     """The answers of queries that are woven together."""
-    for query in sorted(queries, key=lambda query: (query.query.window.slide, query.query.window.range)):
+    for query in sorted(queries, key=lambda query: query.window.fineness):
         answer = shared.answer(query)
         if len(answer.windows):
             yield answer
@@ -120,12 +120,12 @@ class Shared:
     passing: Stretch
     technique: str
     emission: Emission = EVERYTHING
-    _panes: dict[Window, Panes] = field(default_factory=dict)
-    _answers: dict[tuple[Window, tuple[int, int]], Answers] = field(default_factory=dict)
+    _panes: dict[TimeWindow, Panes] = field(default_factory=dict)
+    _answers: dict[tuple[TimeWindow, tuple[int, int]], Answers] = field(default_factory=dict)
 
     def answer(self, query: BoundQuery) -> Answer:
         """The answers of one query."""
-        window = query.query.window
+        window = query.window
         panes = self.panes(window)
         answers = self.windows(window, panes, self.emission.of(query))
         if not len(answers.windows):
@@ -137,21 +137,21 @@ class Shared:
         rows = Assembly(query, self.key_values, answers, aggregates).table()
         return Answer(query, rows, answers.distinct)
 
-    def panes(self, window: Window) -> Measured:
+    def panes(self, window: TimeWindow) -> Measured:
         """The panes of a window's slicing, made from the coarsest there are that are fine enough."""
-        slicing = slicing_of(window)
+        slicing = window.slicing
         if slicing not in self._panes:
             self._panes[slicing] = Panes.of(self._coarsest_below(slicing), slicing)
         return self._panes[slicing]
 
-    def _coarsest_below(self, slicing: Window) -> Stretch:
+    def _coarsest_below(self, slicing: TimeWindow) -> Stretch:
         best: Stretch = self.passing
         for other, panes in self._panes.items():
-            if len(panes.keys) < len(best.keys) and is_finer(other, slicing):
+            if len(panes.keys) < len(best.keys) and slicing.panes_nest_in(other):
                 best = panes
         return best
 
-    def windows(self, window: Window, panes: Measured, bounds: tuple[int, int]) -> Answers:
+    def windows(self, window: TimeWindow, panes: Measured, bounds: tuple[int, int]) -> Answers:
         """The windows that appear."""
         wanted = (window, bounds)
         if wanted not in self._answers:
@@ -163,29 +163,6 @@ class Shared:
         predicate = query.predicate_of(call)
         merged = [merge(panes, partial, predicate, answers, self.technique) for partial in call.partials]
         return call.recipe.lower(merged, call.result)
-
-
-def slicing_of(window: Window) -> Window:
-    """The panes of a window, written as a window: those with the same panes share them.
-
-    Examples
-    --------
-    >>> slicing_of(Window(range=30, slide=10)), slicing_of(Window(range=35, slide=10))
-    (Window(range=10, slide=10, start=0), Window(range=5, slide=10, start=0))
-    """
-    return Window(range=window.fragment or window.slide, slide=window.slide, start=window.start)
-
-
-@lru_cache(maxsize=1 << 16)
-def is_finer(finer: Window, coarser: Window) -> bool:
-    """Whether panes of one slicing can be put together to those of another.
-
-    Examples
-    --------
-    >>> is_finer(Window(range=5, slide=5), Window(range=15, slide=15)), is_finer(Window(9, 9), Window(15, 15))
-    (True, False)
-    """
-    return may_nest(finer, coarser) and contains(edges_of(finer), edges_of(coarser))
 
 
 def merge(panes: Measured, partial: Partial, predicate: Predicate, answers: Answers, technique: str) -> Answered:
@@ -229,19 +206,21 @@ class Assembly:
         if output.part is Part.AGGREGATE:
             return self.aggregates[output.index]
         if output.part is Part.WINDOW_START:
-            return self._instants(0)
+            return self._starts()
         if output.part is Part.WINDOW_END:
-            return self._instants(self.query.query.window.range)
+            return self._ends()
         return self._window()
 
     def _window(self) -> pa.Array:
-        return pa.StructArray.from_arrays(
-            [self._instants(0), self._instants(self.query.query.window.range)], names=["start", "end"]
-        )
+        return pa.StructArray.from_arrays([self._starts(), self._ends()], names=["start", "end"])
 
-    def _instants(self, shift: int) -> pa.Array:
-        window = self.query.query.window
-        instants = self.answers.windows * window.slide + (window.start + shift)
+    def _starts(self) -> pa.Array:
+        return self._instants(self.query.window.starts(self.answers.windows))
+
+    def _ends(self) -> pa.Array:
+        return self._instants(self.query.window.ends(self.answers.windows))
+
+    def _instants(self, instants: Array) -> pa.Array:
         return pa.array(instants, pa.int64()).view(self.query.event_type)
 
     def _key(self, index: int) -> pa.Array:

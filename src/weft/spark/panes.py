@@ -21,9 +21,10 @@ from weft.algebra.monoids import max_int
 from weft.algebra.numbers import Array, Columns, flatten
 from weft.evaluate.bulk import prefix, reduce_segments
 from weft.plan.model import Grouping, Partial, Predicate, key_column
-from weft.query.model import Expression, Window
+from weft.query.model import Expression
 from weft.slicing.progression import Progression
-from weft.spark.emission import LEAST, MOST
+from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import LEAST, MOST
 
 
 class Stretch(Protocol):
@@ -167,9 +168,9 @@ class Panes:
     _prefixes: dict[tuple[Partial, Predicate], Columns] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, finer: Stretch, window: Window) -> Panes:
+    def of(cls, finer: Stretch, window: TimeWindow) -> Panes:
         """Put stretches together that lie in the same pane of ``window``."""
-        numbers = pane_numbers(finer.starts, window.slide, window.start, window.fragment)
+        numbers = window.pane_numbers(finer.starts)
         firsts = group_starts(finer.keys, numbers)
         pointers = np.append(firsts, len(numbers))
         return cls(finer, numbers[firsts], pointers, finer.keys[firsts], finer.starts[firsts])
@@ -253,28 +254,6 @@ def number_rows(columns: Sequence[pa.Array], length: int) -> tuple[Array, Array]
     return numbers.astype(np.int64), rows.astype(np.int64)
 
 
-@njit(cache=True, nogil=True)
-def pane_numbers(starts: Array, slide: int, offset: int, fragment: int) -> Array:
-    """The pane that each instant lies in: slide k is pane k, or panes 2k and 2k + 1 if windows end inside a slide.
-
-    Examples
-    --------
-    >>> pane_numbers(np.array([-1, 0, 3, 9]), 9, 0, 0).tolist()
-    [-1, 0, 0, 1]
-    >>> pane_numbers(np.array([-1, 0, 3, 9]), 9, 0, 3).tolist()
-    [-1, 0, 1, 2]
-    """
-    numbers = np.empty(len(starts), np.int64)
-    for i in range(len(starts)):
-        since = starts[i] - offset
-        turn = since // slide
-        if fragment == 0:
-            numbers[i] = turn
-        else:
-            numbers[i] = 2 * turn + (1 if since - turn * slide >= fragment else 0)
-    return numbers
-
-
 def last_edges(starts: Array, progressions: Sequence[Progression]) -> Array:
     """The last edge at or before each start.
 
@@ -346,27 +325,15 @@ class Answers:
         return np.flatnonzero(seen) + least
 
 
-def windows_of(panes: Measured, window: Window, bounds: tuple[int, int] = (LEAST, MOST)) -> Answers:
+def windows_of(panes: Measured, window: TimeWindow, bounds: tuple[int, int] = (LEAST, MOST)) -> Answers:
     """Every window that holds at least one pane, for every key, if its number lies between the bounds."""
-    step, width = extent(window)
+    step, width = window.extent
     least, most = bounds
     count = count_windows(panes.keys, panes.numbers, step, width, least, most)
     keys, numbers = np.empty(count, np.int32), np.empty(count, np.int64)
     lo, hi = np.empty(count, np.int64), np.empty(count, np.int64)
     fill_windows(panes.keys, panes.numbers, step, width, least, most, keys, numbers, lo, hi)
     return Answers(keys, numbers, lo, hi)
-
-
-def extent(window: Window) -> tuple[int, int]:
-    """How many panes lie between the starts of two windows, and how many a window covers.
-
-    Examples
-    --------
-    >>> extent(Window(range=30, slide=10)), extent(Window(range=35, slide=10)), extent(Window(range=3, slide=10))
-    ((1, 3), (2, 7), (2, 1))
-    """
-    whole = window.range // window.slide
-    return (2, 2 * whole + 1) if window.fragment else (1, whole)
 
 
 @njit(cache=True, nogil=True)

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from weft.algebra import numbers as arrow_numbers
 from weft.evaluate import bulk
-from weft.query.model import Window
+from weft.slicing.time_window import TimeWindow
 from weft.spark.packing import Block
 from weft.spark.panes import Panes, Passing, windows_of
 
@@ -20,8 +20,8 @@ def warm() -> None:
     arrow_numbers.divided(numbers, words, np.ones(1, np.int64), 4)
     slices = Passing.__new__(Passing)
     slices.keys, slices.starts = numbers, numbers
-    panes = Panes.of(slices, Window(range=1, slide=1))
-    windows_of(panes, Window(range=1, slide=1))
+    panes = Panes.of(slices, TimeWindow(range=1, slide=1))
+    windows_of(panes, TimeWindow(range=1, slide=1))
     Block.empty(1, 1).add(pa.array([[None]], pa.list_(pa.int64())))
 
 

@@ -28,8 +28,8 @@ def replan(forest: Forest, capacities: Sequence[float], kept: Sequence[int | Non
     Examples
     --------
     >>> from weft.optimize import optimize
-    >>> from weft.query.model import Window
-    >>> queries = [(str(slide), Window(slide * 10**7, slide * 10**6)) for slide in (7, 11, 13, 17)]
+    >>> from weft.slicing.time_window import TimeWindow
+    >>> queries = [(str(slide), TimeWindow(slide * 10**7, slide * 10**6)) for slide in (7, 11, 13, 17)]
     >>> forest = optimize(queries, rate=1, optimizer="no-share", model="two-level", nodes=[1, 1])
     >>> [tree.node for tree in replan(forest, [1.0]).trees]
     [0, 0, 0, 0]

@@ -15,7 +15,6 @@ from weft.optimize.constants import Constants
 from weft.optimize.weaving import Seen, home_of
 from weft.plan.build import join
 from weft.plan.model import BoundQuery, Grouping, key_column
-from weft.slicing.progression import edges_of
 from weft.spark.bind import Bound
 from weft.spark.live.planning import LivePlan, Wanted
 from weft.spark.live.retained import END, START, kept_names, needs, straddled
@@ -154,7 +153,7 @@ def retained_since(past: Past, described: Mapping[str, Any], query: BoundQuery) 
 def is_straddled(table: pa.Table, query: BoundQuery, since: int | None) -> bool:
     """Whether some slice that reaches past ``since`` has one of the query's edges inside."""
     starts, ends = (np.asarray(flatten(table.column(name))) for name in (START, END))
-    inside = straddled(starts, ends, edges_of(query.query.window))
+    inside = straddled(starts, ends, query.window.edges())
     return bool(inside.any() if since is None else (inside & (ends > since)).any())
 
 

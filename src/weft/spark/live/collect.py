@@ -12,11 +12,10 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from weft.plan.model import Predicate
-from weft.query.model import Window
+from weft.slicing.time_window import TimeWindow
 from weft.spark.live.finals_place import bucket_text
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.refeed import Collecting, Refed, Repeated, brought, observed_by, scanned
-from weft.spark.live.retained import open_since
 from weft.spark.live.scatter import Scatter, Scattered
 from weft.spark.rows import event_micros, predicate_text, slices
 from weft.spark.step import BUCKET
@@ -160,17 +159,16 @@ def open_for_all(live: LivePlan, watermark: int) -> int:
     """From which instant on every row lies in an open window of every query; never before the watermark with gaps."""
     since = [watermark - 2**62]
     for query in live.plan.queries:
-        window = query.query.window
-        first = open_since(window, live.record.first.get(query.name), watermark)
-        since.append(watermark if window.range < window.slide or first is None else first)
+        first = query.window.open_since(live.record.first.get(query.name), watermark)
+        since.append(watermark if query.window.has_gaps or first is None else first)
     return max(since)
 
 
 def late_text(live: LivePlan, micros: str, watermark: int) -> str:
     """A condition that holds for rows that some query's WHERE lets through, but no open window wants."""
-    windows: dict[Predicate, dict[Window, int | None]] = {}
+    windows: dict[Predicate, dict[TimeWindow, int | None]] = {}
     for query in live.plan.queries:
-        window, first = query.query.window, live.record.first.get(query.name)
+        window, first = query.window, live.record.first.get(query.name)
         known = windows.setdefault(query.predicate, {})
         known[window] = first if window not in known or known[window] is not None else None
     wanted, open_ = [], []
@@ -187,10 +185,8 @@ def _any(conditions: Iterable[str]) -> str:
     return "true" if "true" in distinct else "(" + " OR ".join(distinct) + ")"
 
 
-def _reaches(micros: str, window: Window, first: int | None, watermark: int) -> str:
+def _reaches(micros: str, window: TimeWindow, first: int | None, watermark: int) -> str:
     """Whether a row lies in an open window."""
-    since = open_since(window, first, watermark)
-    text = f"{micros} >= {since}L"
-    if window.range < window.slide:
-        text += f" AND pmod({micros} - {window.start}L, {window.slide}L) < {window.range}L"
-    return f"({text})"
+    covered = window.covers_text(micros)
+    text = f"{micros} >= {window.open_since(first, watermark)}L"
+    return f"({text} AND {covered})" if covered else f"({text})"

@@ -16,12 +16,13 @@ import pyarrow as pa
 from weft.algebra.measure import Decoded
 from weft.algebra.numbers import Array, flatten
 from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
-from weft.query.model import Expression, Window
+from weft.query.model import Expression
+from weft.slicing.time_window import TimeWindow
 from weft.spark.emission import Emission
-from weft.spark.finals import Answer, Shared, slicing_of
+from weft.spark.finals import Answer, Shared
 from weft.spark.live.kept_panes import KeptPanes, reduce
 from weft.spark.live.key_numbers import KeyNumbers
-from weft.spark.panes import Measured, Panes, Passing, Slices, extent
+from weft.spark.panes import Measured, Panes, Passing, Slices
 
 LAG = 8
 """Panes that no window needs yet take new slices in after so many batches at the latest."""
@@ -68,7 +69,7 @@ class Kept:
     def least(self, emission: Emission) -> int:
         """The first pane that some window needs which is not answered yet."""
         numbers = [emission.of(query)[0] for query in self.queries]
-        step, _ = extent(self.queries[0].query.window)
+        step, _ = self.queries[0].window.extent
         return min(numbers) * step
 
 
@@ -94,9 +95,9 @@ class KeyedFinals:
 
     def __post_init__(self) -> None:
         self._numbers = KeyNumbers(self.by)
-        self._kept: dict[tuple[Predicate, Window], Kept] = {}
+        self._kept: dict[tuple[Predicate, TimeWindow], Kept] = {}
         for query in self.queries:
-            place = (query.predicate, slicing_of(query.query.window))
+            place = (query.predicate, query.window.slicing)
             self._kept.setdefault(place, Kept(KeptPanes(()), [])).queries.append(query)
         for kept in self._kept.values():
             kept.panes = KeptPanes(
@@ -138,7 +139,7 @@ class KeyedFinals:
         for some in by_predicate.values():
             for kept, due in some:
                 shared = KeptShared(values, kept.panes, self.technique, emission)
-                for query in sorted(due, key=lambda query: query.query.window.range):
+                for query in sorted(due, key=lambda query: query.window.fineness):
                     answer = shared.answer(query)
                     if len(answer.windows):
                         yield answer
@@ -152,7 +153,7 @@ class KeyedFinals:
             return
         shared = self._since(kept.seen, predicate)
         if shared is not None:
-            panes = shared.panes(kept.queries[0].query.window)
+            panes = shared.panes(kept.queries[0].window)
             assert isinstance(panes, Panes)
             kept.panes.absorb(panes, self._span(kept.seen), kept.least(emission))
         kept.seen = self._batches
@@ -257,7 +258,7 @@ def shard_order(columns: Sequence[Array]) -> tuple[Array, Array]:
 class KeptShared(Shared):
     """What the due queries of one slicing share: panes that are there already."""
 
-    def panes(self, window: Window) -> Measured:
+    def panes(self, window: TimeWindow) -> Measured:
         """The kept panes."""
         assert isinstance(self.passing, KeptPanes)
         return self.passing

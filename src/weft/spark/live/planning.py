@@ -17,8 +17,8 @@ from weft.plan.build import build, join
 from weft.plan.layout import layouts
 from weft.plan.model import BoundQuery, Grouping, Plan
 from weft.plan.sheet import Sheet, sheet
-from weft.query.model import Window
 from weft.query.sparksql import parse_file
+from weft.slicing.time_window import TimeWindow
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.emission import Emission
 from weft.spark.failures import culprits, data_error
@@ -61,13 +61,13 @@ class LivePlan:
         return found
 
     @cached_property
-    def windows(self) -> dict[str, dict[Window, int | None]]:
+    def windows(self) -> dict[str, dict[TimeWindow, int | None]]:
         """By a grouping's id: its windows, each with the instant before which none of them counts for anybody."""
-        found: dict[str, dict[Window, int | None]] = {}
+        found: dict[str, dict[TimeWindow, int | None]] = {}
         for id, grouping in self.groupings.items():
-            firsts: dict[Window, list[int | None]] = {}
+            firsts: dict[TimeWindow, list[int | None]] = {}
             for query in grouping.queries:
-                firsts.setdefault(query.query.window, []).append(self.record.first.get(query.name))
+                firsts.setdefault(query.window, []).append(self.record.first.get(query.name))
             found[id] = {window: _least(some) for window, some in firsts.items()}
         return found
 
@@ -120,8 +120,7 @@ def bind_all(stream: Stream, texts: Mapping[str, str]) -> tuple[dict[str, Bound]
 
 def _too_large(bound: Bound) -> QueryError | None:
     """What is wrong with a query of which every key would have to keep more slices than memory has room for."""
-    window = bound.query.query.window
-    slices = (2 if window.fragment else 1) * window.range // window.slide
+    slices = bound.query.window.slices
     if slices <= MOST_SLICES:
         return None
     return QueryError(

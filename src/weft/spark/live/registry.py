@@ -83,7 +83,7 @@ class Registry:
 
     def describe(self, record: PlanRecord, batch: int, watermark: int | None) -> None:
         """Show a plan that is run from ``batch`` on, which starts at ``watermark``."""
-        windows = {name: self._bound[name][1].query.query.window for name in record.queries if name in self._bound}
+        windows = {name: self._bound[name][1].query.window for name in record.queries if name in self._bound}
         firsts = Emission(after=watermark, first=record.first).first_windows(windows)
         described = {"queries": record.queries, "groupings": record.groupings, FIRST_WINDOWS: firsts}
         self._tell(partial(self.catalog.record_plan, record.version, batch, described))

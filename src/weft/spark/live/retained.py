@@ -15,9 +15,8 @@ import pyarrow as pa
 from weft.algebra.numbers import Array, DataError, flatten
 from weft.plan.asking import asked_by
 from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
-from weft.query.model import Window
 from weft.slicing.progression import Progression
-from weft.spark.emission import earliest_open, first_number
+from weft.slicing.time_window import TimeWindow
 from weft.spark.live.kept_panes import reduce
 from weft.spark.panes import group_starts, number_rows, take
 
@@ -40,7 +39,7 @@ def slice_ends(starts: Array, progressions: Iterable[Progression]) -> Array:
     return first
 
 
-def open_slices(starts: Array, windows: Mapping[Window, int | None], watermark: int | None) -> Array:
+def open_slices(starts: Array, windows: Mapping[TimeWindow, int | None], watermark: int | None) -> Array:
     """Which slices some window covers that ends after ``watermark`` and does not start before its query's first.
 
     Parameters
@@ -50,33 +49,25 @@ def open_slices(starts: Array, windows: Mapping[Window, int | None], watermark: 
 
     Examples
     --------
-    >>> open_slices(np.array([0, 10, 20, 30]), {Window(range=20, slide=10): None}, 20).tolist()
+    >>> open_slices(np.array([0, 10, 20, 30]), {TimeWindow(range=20, slide=10): None}, 20).tolist()
     [False, True, True, True]
-    >>> open_slices(np.array([0, 10, 20, 30]), {Window(range=10, slide=30): None}, 0).tolist()
+    >>> open_slices(np.array([0, 10, 20, 30]), {TimeWindow(range=10, slide=30): None}, 0).tolist()
     [True, False, False, True]
     """
     covered = np.zeros(len(starts), np.bool_)
     for window, first in windows.items():
-        since = open_since(window, first, watermark)
+        since = window.open_since(first, watermark)
         reaching = np.ones(len(starts), np.bool_) if since is None else starts >= since
-        if window.range < window.slide:
-            reaching &= (starts - window.start) % window.slide < window.range
+        covering = window.covers(starts)
+        if covering is not None:
+            reaching &= covering
         covered |= reaching
         if covered.all():
             break
     return covered
 
 
-def open_since(window: Window, first: int | None, watermark: int | None) -> int | None:
-    """When the earliest window starts that is still open; None if none was ever closed."""
-    since = None if watermark is None else earliest_open(window, watermark)
-    if first is None:
-        return since
-    begin = window.start + first_number(window, first) * window.slide
-    return begin if since is None else max(begin, since)
-
-
-def coarsened(table: pa.Table, windows: Mapping[Window, int | None], watermark: int | None) -> pa.Table:
+def coarsened(table: pa.Table, windows: Mapping[TimeWindow, int | None], watermark: int | None) -> pa.Table:
     """Slices that end before the watermark, cut only where an open window starts: other edges have done their work.
 
     What long windows need of the past is little once the short ones are closed; slices that now begin together can be
@@ -98,19 +89,19 @@ def coarsened(table: pa.Table, windows: Mapping[Window, int | None], watermark: 
     return pa.Table.from_arrays(arrays, schema=table.schema)
 
 
-def last_starts(edges: Array, windows: Mapping[Window, int | None], watermark: int | None) -> Array:
+def last_starts(edges: Array, windows: Mapping[TimeWindow, int | None], watermark: int | None) -> Array:
     """The last start of an open window at or before each edge; the edge itself where there is none.
 
     Examples
     --------
-    >>> windows = {Window(range=60, slide=30): None, Window(range=10, slide=5): None}
+    >>> windows = {TimeWindow(range=60, slide=30): None, TimeWindow(range=10, slide=5): None}
     >>> last_starts(np.array([60, 65, 90, 95]), windows, 100).tolist()
     [60, 60, 90, 95]
     """
     found = np.full(len(edges), np.iinfo(np.int64).min)
     for window, first in windows.items():
-        since = open_since(window, first, watermark)
-        last = (edges - window.start) // window.slide * window.slide + window.start
+        since = window.open_since(first, watermark)
+        last = window.last_starts(edges)
         found = np.maximum(found, last if since is None else np.where(edges >= since, last, found))
     return np.where(found == np.iinfo(np.int64).min, edges, found)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from weft.algebra.numbers import Array, flatten
 from weft.spark.finals import GROUPING
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.retained import END, START, coarsened, conform, merged, open_since, open_slices, slice_ends, tagged
+from weft.spark.live.retained import END, START, coarsened, conform, merged, open_slices, slice_ends, tagged
 
 WIDTH = 16
 Tables = Mapping[str, pa.Table]
@@ -150,7 +150,7 @@ def oldest_needed(live: LivePlan, watermark: int | None) -> dict[str, int | None
     """By a grouping's id: when the oldest slice begins that some window may need; None if all may be needed."""
     found: dict[str, int | None] = {}
     for id, windows in live.windows.items():
-        since = [open_since(window, first, watermark) for window, first in windows.items()]
+        since = [window.open_since(first, watermark) for window, first in windows.items()]
         known = [instant for instant in since if instant is not None]
         found[id] = min(known) if len(known) == len(since) else None
     return found
@@ -198,9 +198,9 @@ def by_grouping(live: LivePlan, received: pa.Table) -> dict[str, pa.Table]:
 
 def reach(live: LivePlan, id: str, watermark: int | None, largest: int | None) -> int | None:
     """From which event time on all rows of a grouping are retained; None if from the beginning."""
-    whole = {window: first for window, first in live.windows[id].items() if window.range >= window.slide}
+    whole = {window: first for window, first in live.windows[id].items() if not window.has_gaps}
     if not whole:
         return None if largest is None else largest + 1
-    since = [open_since(window, first, watermark) for window, first in whole.items()]
+    since = [window.open_since(first, watermark) for window, first in whole.items()]
     known = [instant for instant in since if instant is not None]
     return min(known) if len(known) == len(since) else None
