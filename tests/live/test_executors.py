@@ -22,10 +22,12 @@ from oracle.generate import shape, workload
 from weft.job import segments
 from weft.job.history import History
 from weft.job.outbox import Outbox
-from weft.spark.live import bucket_task, finals_place, on_executors, state
+from weft.spark.live import bucket_task, finals_place, on_executors
 from weft.spark.live.bucket_task import BucketTask
 from weft.spark.live.on_executors import OnExecutors
 from weft.spark.live.scatter import Scattered
+from weft.step import state
+from weft.step import turn as turn_module
 
 LATENESS = 20 * SECOND
 BATCHES = 12
@@ -140,14 +142,15 @@ def test_a_worker_that_gets_a_bucket_back_takes_in_what_others_wrote(spark, tmp_
             found += task(bucket, payload)
         return found
 
-    class Counted(bucket_task.Finals):
-        def __init__(self, *arguments):
+    class Counted(turn_module.Finals):
+        @classmethod
+        def over(cls, *arguments):
             made.append(1)
-            super().__init__(*arguments)
+            return super().over(*arguments)
 
     monkeypatch.setattr(Scattered, "map", turn)
     monkeypatch.setattr(state, "WIDTH", 4)
-    monkeypatch.setattr(bucket_task, "Finals", Counted)
+    monkeypatch.setattr(turn_module, "Finals", Counted)
     queries = queries_of(9, most=3)
     naive = model(queries, LATENESS)
     driven = Driven(spark, tmp_path, LATENESS)

@@ -34,8 +34,9 @@ from weft.query.model import WINDOW
 from weft.query.placeholders import replace_placeholders
 from weft.slicing.time_window import TimeWindow
 from weft.spark.bind import Bound
-from weft.spark.packing import Packing
+from weft.spark.packed import packed, packing_of
 from weft.spark.step import SUMMARY, Written, pack, summary_batch, tuned
+from weft.step.packing import Packing
 from weft.step.parquet import parquet_options
 from weft.store.folder import Folder
 
@@ -91,9 +92,9 @@ class Computation:
         for name in names:
             folder.make(name)
         with tuned(self.spark):
-            packing = Packing.of(computed)
+            packing = packing_of(computed)
             task = writing_task(self.targets(names), packing, folder)
-            return packing.pack(computed).mapInArrow(task, SUMMARY).toArrow()
+            return packed(computed, packing).mapInArrow(task, SUMMARY).toArrow()
 
     def computed(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
         """The select lists of the queries ``names`` over their rows of the sheet, in columns shared by type."""

@@ -20,8 +20,8 @@ from weft.plan.model import BITS, Plan, Predicate, batched, key_column
 from weft.query.model import Expression
 from weft.query.names import quoted
 from weft.slicing.progression import Progression
-from weft.spark.finals import GROUPING
 from weft.spark.unmerged import unmerged
+from weft.step.state import GROUPING
 
 WORD = "__weft_word_"
 """Columns that hold all predicates, a bit each."""

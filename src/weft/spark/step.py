@@ -19,12 +19,15 @@ from pyspark.sql import functions as F
 from weft.algebra.numbers import Array
 from weft.plan.model import Plan
 from weft.plan.placing import bucket_text, hash_text, node_text
-from weft.plan.sheet import sheet
-from weft.spark.finals import GROUPING, NODE, Answer, finals
-from weft.spark.packing import Packing
-from weft.spark.parts import AT_ONCE, HASH, Parts
+from weft.spark.packed import packed, packing_of
 from weft.spark.rows import slices
+from weft.step.answers import Answer
+from weft.step.emission import EVERYTHING
 from weft.step.parquet import parquet_options, write_parquet
+from weft.step.parts import AT_ONCE, HASH, Parts
+from weft.step.state import GROUPING, NODE, unretained
+from weft.step.step_plan import StepPlan, numbered_ids
+from weft.step.turn import turn_once
 from weft.store.folder import Folder
 
 BUCKET = "__weft_bucket"
@@ -116,11 +119,12 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         nodes = node_text(plan, GROUPING)
         copied = cut.frame if nodes is None else cut.frame.selectExpr("*", f"explode({nodes}) AS {NODE}")
         hashed = copied.selectExpr("*", f"{hash_text(plan, GROUPING)} AS {HASH}")
-        packing = Packing.of(hashed)
+        packing = packing_of(hashed)
         bucket = f"CAST({bucket_text(plan, buckets, GROUPING, HASH, NODE)} AS INT)"
         placed = hashed.selectExpr("*", f"{bucket} AS {BUCKET}")
-        packed = packing.pack(placed.repartitionById(buckets, F.col(BUCKET)).drop(BUCKET))
-        summary = packed.mapInArrow(bucket_task(plan, packing, folder, AT_ONCE), SUMMARY).toArrow()
+        bucketed = placed.repartitionById(buckets, F.col(BUCKET)).drop(BUCKET)
+        task = bucket_task(StepPlan(plan, numbered_ids(plan), packing), folder, AT_ONCE)
+        summary = packed(bucketed, packing).mapInArrow(task, SUMMARY).toArrow()
         counted = read.get if cut.planned is None else observed_in(cut.planned, "read")
     totals = Totals(
         rows_read=counted["rows"],
@@ -156,18 +160,19 @@ def tuned(spark: SparkSession) -> Iterator[None]:
 
 
 def bucket_task(
-    plan: Plan, packing: Packing, folder: Folder, at_once: int
+    plan: StepPlan, folder: Folder, at_once: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a Spark task does with one bucket's slices."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         slices, written = 0, []
-        with Parts(packing, at_once) as parts, AnswerWriter(plan, folder) as writer:
+        with Parts(plan.packing, at_once) as parts, AnswerWriter(plan, folder) as writer:
             for batch in batches:
                 parts.add(pa.Table.from_batches([batch]))
             for table in parts.tables():
                 slices += len(table)
-                written += [writer.write(answer) for answer in finals(plan, table)]
+                answers = turn_once(plan, unretained(plan, table), EVERYTHING)
+                written += [writer.write(answer) for answer in answers]
         if slices:
             yield summary_batch([Written(None, slices=slices), *written])
 
@@ -177,11 +182,11 @@ def bucket_task(
 class AnswerWriter:
     """Writes the answers of one bucket; files are named by the attempt, so that a repeated task harms nothing."""
 
-    def __init__(self, plan: Plan, folder: Folder) -> None:
+    def __init__(self, plan: StepPlan, folder: Folder) -> None:
         self._attempt = uuid.uuid4().hex[:12]
         self._written: Counter[str] = Counter()
         self._folder = folder
-        self._sheet = sheet(plan.queries)
+        self._sheet = plan.sheet
         self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> AnswerWriter:

@@ -8,8 +8,9 @@ import pyarrow as pa
 from weft.algebra import numbers as arrow_numbers
 from weft.evaluate import bulk
 from weft.slicing.time_window import TimeWindow
-from weft.spark.packing import Block
-from weft.spark.panes import Panes, Passing, windows_of
+from weft.step.packing import Block
+from weft.step.panes import Panes, windows_of
+from weft.step.slices import Passing
 
 
 def warm() -> None:

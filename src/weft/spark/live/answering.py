@@ -16,10 +16,11 @@ from weft.algebra.numbers import flatten
 from weft.plan.sheet import QUERY
 from weft.spark.computing import Computation, sheet_schema
 from weft.spark.failures import data_error
-from weft.spark.finals import Answer
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.refeed import Collecting, rdd_of, scanned
+from weft.step.answers import Answer
 from weft.step.parquet import write_parquet
+from weft.step.step_plan import StepPlan
 from weft.store.folder import Folder
 
 THREADS = 2
@@ -65,7 +66,7 @@ def write_answers(live: LivePlan, lists: SelectLists, answers: Iterable[Answer],
     return written
 
 
-def write_direct(live: LivePlan, answers: Iterable[Answer], writing: Writing, written: Written) -> dict[str, pa.Table]:
+def write_direct(plan: StepPlan, answers: Iterable[Answer], writing: Writing, written: Written) -> dict[str, pa.Table]:
     """Write the answers that are rows as they are; gives the others, laid out for Spark to compute from."""
     sheets: dict[str, pa.Table] = {}
     for answer in answers:
@@ -75,7 +76,7 @@ def write_direct(live: LivePlan, answers: Iterable[Answer], writing: Writing, wr
         elif answer.query.direct:
             written.add(name, [writing.write(answer.table)], len(answer.table))
         else:
-            sheets[name] = live.sheet.lay_out(name, answer.table)
+            sheets[name] = plan.sheet.lay_out(name, answer.table)
     return sheets
 
 

@@ -8,7 +8,7 @@ harms nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from uuid import uuid4
 
@@ -22,7 +22,8 @@ from weft.job.history import ANSWERS
 from weft.job.segments import BucketFile
 from weft.spark.live.answering import Writing, Written, write_direct
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.state import (
+from weft.step.finals import Finals
+from weft.step.state import (
     LazyTables,
     Segment,
     Size,
@@ -30,10 +31,12 @@ from weft.spark.live.state import (
     Tables,
     by_grouping,
     conformed,
+    fresh_of,
     merged_tables,
     open_rows,
 )
-from weft.spark.live.turn import Finals
+from weft.step.step_plan import StepPlan
+from weft.step.turn import turn
 from weft.store.folder import Folder
 
 
@@ -100,61 +103,57 @@ class BucketTask:
 
     def __call__(self, bucket: int, batches: Iterable[bytes]) -> Iterator[Turned]:
         """Turn one bucket."""
-        live = sent_plan(self.plan.value)
-        yield turned(live, self.order, bucket, fresh_slices(live, self.order, self.schema, batches))
+        plan = sent_plan(self.plan.value)
+        yield turned(plan, self.order, bucket, fresh_slices(plan, self.order, self.schema, batches))
 
 
 def sendable(live: LivePlan) -> bytes:
     """A plan for the workers, without what only the driver needs; functions in it ask for more than pickle."""
-    data: bytes = cloudpickle.dumps(replace(live, bound={}))  # type: ignore[no-untyped-call]
+    data: bytes = cloudpickle.dumps(live.sent)  # type: ignore[no-untyped-call]
     return data
 
 
 @lru_cache(maxsize=2)
-def sent_plan(data: bytes) -> LivePlan:
+def sent_plan(data: bytes) -> StepPlan:
     """The plan again, once for all batches that a worker sees of it."""
-    live: LivePlan = cloudpickle.loads(data)
-    return live
+    plan: StepPlan = cloudpickle.loads(data)
+    return plan
 
 
-def fresh_slices(live: LivePlan, order: Order, schema: pa.Schema | None, batches: Iterable[bytes]) -> Tables:
+def fresh_slices(plan: StepPlan, order: Order, schema: pa.Schema | None, batches: Iterable[bytes]) -> Tables:
     """A bucket's new slices, as they came over the wire."""
     if schema is None:
         return {}
     received = [pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(data), schema)]) for data in batches]
     if not received:
         return {}
-    tables = by_grouping(live, live.packing.joined(received))
-    return {id: open_rows(table, live, id, order.before) for id, table in tables.items()}
+    tables = by_grouping(plan, plan.packing.joined(received))
+    return {id: open_rows(table, plan, id, order.before) for id, table in tables.items()}
 
 
-def turned(live: LivePlan, order: Order, bucket: int, fresh: Tables) -> Turned:
+def turned(plan: StepPlan, order: Order, bucket: int, fresh: Tables) -> Turned:
     """Answers and next state of one bucket, written."""
     task = uuid4().hex[:12]
-    state = State([stored_segment(one, order.checkpoint, live) for one in order.state.get(bucket, ())])
+    state = State([stored_segment(one, order.checkpoint, plan) for one in order.state.get(bucket, ())])
     # taken out: a task that fails leaves no half-fed cache behind
-    finals = caught_up(KEPT.pop((order.root, bucket), None), order, state, live)
+    finals = caught_up(KEPT.pop((order.root, bucket), None), order, state, plan)
     forget_old(order)
-    finals.absorb(fresh)
+    made = turn(plan, fresh, state, plan.emission(order.before, None if order.drain else order.after), finals)
     written = Written()
     folder = Folder(f"{order.checkpoint.folder.root}/{ANSWERS}/{order.attempt}")
     with Writing(folder, f"b{bucket}-{task}-") as writing:
-        answers = finals.answers(live.emission(order.before, None if order.drain else order.after))
-        sheets = write_direct(live, answers, writing, written)
+        sheets = write_direct(plan, made.answers, writing, written)
     file = f"{order.attempt}-b{bucket}-{task}.sheets" if sheets else None
     if file is not None:
         segments.write(order.checkpoint, file, sheets)
-    after = (
-        State() if order.drain else next_state(live, order, state, fresh, BucketFile(order.attempt, bucket, 0, task))
-    )
-    if not (order.drain or finals.is_swollen):
-        KEPT[order.root, bucket] = Kept(order.attempt, finals)
+    after = stored_state(made.state(), order, BucketFile(order.attempt, bucket, 0, task))
+    if not (order.drain or made.finals.is_swollen):
+        KEPT[order.root, bucket] = Kept(order.attempt, made.finals)
     return Turned(bucket, written, file, [Stored.of(one) for one in after.segments], sum(map(len, fresh.values())))
 
 
-def next_state(live: LivePlan, order: Order, state: State, fresh: Tables, naming: BucketFile) -> State:
+def stored_state(after: State, order: Order, naming: BucketFile) -> State:
     """The state after a batch, its new segment written."""
-    after = state.after(live, fresh, order.after)
     if after.segments and after.segments[-1].file is None:
         new = after.segments[-1]
         # one that is merged holds all since the segment before it
@@ -169,9 +168,9 @@ def next_state(live: LivePlan, order: Order, state: State, fresh: Tables, naming
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
-def stored_segment(stored: Stored, checkpoint: Checkpoint, live: LivePlan) -> Segment:
+def stored_segment(stored: Stored, checkpoint: Checkpoint, plan: StepPlan) -> Segment:
     """A segment whose tables are read only if they are needed."""
-    tables = LazyTables(lambda: conformed(segments.read(checkpoint, stored.file), live))
+    tables = LazyTables(lambda: conformed(segments.read(checkpoint, stored.file), plan))
     return Segment(tables, stored.level, stored.file, stored.size)
 
 
@@ -197,14 +196,14 @@ def forget_old(order: Order) -> None:
             del KEPT[place]
 
 
-def caught_up(kept: Kept | None, order: Order, state: State, live: LivePlan) -> Finals:
-    """The finals of a bucket as the last commit left them.
+def caught_up(kept: Kept | None, order: Order, state: State, plan: StepPlan) -> Finals | None:
+    """The finals of a bucket as the last commit left them; None if they have to be made from its state.
 
     Spark gives a bucket to any worker: one that had it some batches ago takes in the segments that were written since.
     """
     reached = None if kept is None else order.recent.get(kept.attempt)
     if kept is None or reached is None:
-        return Finals(live, state, order.before)
+        return None
     missing = []
     for segment in state.segments:
         assert segment.file is not None
@@ -212,7 +211,7 @@ def caught_up(kept: Kept | None, order: Order, state: State, live: LivePlan) -> 
         if held.since > reached:
             missing.append(segment)
         elif held.batch > reached:
-            return Finals(live, state, order.before)  # some of it is there already, some is not
+            return None  # some of it is there already, some is not
     if missing:
-        kept.finals.absorb(merged_tables(missing, live, order.before))
+        kept.finals.absorb(fresh_of(plan, merged_tables(missing, plan, order.before)))
     return kept.finals

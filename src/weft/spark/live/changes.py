@@ -17,7 +17,7 @@ from weft.plan.build import join
 from weft.plan.model import BoundQuery, Grouping, key_column
 from weft.spark.bind import Bound
 from weft.spark.live.planning import LivePlan, Wanted
-from weft.spark.live.retained import END, START, kept_names, needs, straddled
+from weft.step.retained import END, START, kept_names, needs, straddled
 
 MANY_AT_ONCE = 50
 """More new queries than these are not weighed one by one, as the batch waits: they join others of their keys."""

@@ -17,6 +17,7 @@ from weft.spark.live.finals_place import bucket_text
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.refeed import Collecting, Refed, Repeated, brought, observed_by, scanned
 from weft.spark.live.scatter import Scatter, Scattered
+from weft.spark.packed import packed
 from weft.spark.rows import event_micros, predicate_text, slices
 from weft.spark.step import BUCKET
 from weft.spark.unmerged import first_shuffle
@@ -121,7 +122,7 @@ class Bringing(Collector[pa.Table]):
     """Brings the slices to the driver's process."""
 
     def _packed(self, cut: DataFrame) -> DataFrame:
-        return self._live.packing.pack(cut)
+        return packed(cut, self._live.packing)
 
     def _run(self, packed: DataFrame) -> pa.Table:
         return brought(packed)
@@ -138,7 +139,7 @@ class Scattering(Collector[Scattered]):
 
     def _packed(self, cut: DataFrame) -> DataFrame:
         placed = cut.selectExpr("*", f"{bucket_text(self._live)} AS {BUCKET}")
-        return self._live.packing.pack(placed).repartitionById(self._live.record.buckets, F.col(BUCKET))
+        return packed(placed, self._live.packing).repartitionById(self._live.record.buckets, F.col(BUCKET))
 
     def _run(self, packed: DataFrame) -> Scattered:
         return Scattered.run(packed, packed._jdf.queryExecution().executedPlan())

@@ -19,10 +19,10 @@ from weft.job.records import PlanRecord
 from weft.plan.model import Plan
 from weft.spark.bind import Bound, Stream
 from weft.spark.failures import data_error
-from weft.spark.finals import GROUPING
 from weft.spark.live.changes import tree_of
 from weft.spark.live.planning import LivePlan
 from weft.spark.rows import prepare
+from weft.step.state import GROUPING
 
 FinalsPlace = Literal["auto", "driver", "executors"]
 MANY_SLICES = 600_000

@@ -36,9 +36,10 @@ from weft.spark.live.on_executors import OnExecutors, listed, state_of
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
 from weft.spark.live.registry import Registry
 from weft.spark.live.shapes import Shapes
-from weft.spark.live.state import LazyTables, Segment, State, Tables, by_grouping, conformed, open_rows, reach
-from weft.spark.live.turn import Finals
 from weft.spark.rows import slices
+from weft.step.finals import Finals
+from weft.step.state import LazyTables, Segment, State, Tables, by_grouping, conformed, open_rows, reach
+from weft.step.turn import turn
 from weft.store.folder import Folder
 
 LOG = logging.getLogger("weft.stream")
@@ -272,8 +273,8 @@ class Job:
         largest = largest_of(self.last.largest, collected.largest)
         watermark = watermark_after(start.watermark, largest, self.settings.lateness)
         attempt = f"{start.batch:010}-{self.lease.epoch}-{uuid4().hex[:12]}"
-        turn = self._turn_here if self._executors is None else self._turn_there
-        turned = turn(collected, start, watermark, attempt)
+        turn_of_batch = self._turn_here if self._executors is None else self._turn_there
+        turned = turn_of_batch(collected, start, watermark, attempt)
         self.clock.note("state")
         counts = Counts(
             rows=collected.rows,
@@ -312,16 +313,16 @@ class Job:
         self.clock.note("slices")
         self._describe(start.batch, "select lists of answers")
         # a batch that fails leaves no half-fed cache behind
-        finals, self.finals = self.finals or Finals(live, self.state, start.watermark), None
-        finals.absorb(fresh)
-        emission = live.emission(start.watermark, None if start.drain else watermark)
+        finals, self.finals = self.finals, None
+        made = turn(live, fresh, self.state, live.emission(start.watermark, None if start.drain else watermark), finals)
         folder = Folder(f"{self.history.checkpoint.folder.root}/{ANSWERS}/{attempt}")
         with ThreadPoolExecutor(1, "weft-state") as pool:
-            saving = pool.submit(self._next_state, start, fresh, watermark, attempt)
-            written = write_answers(live, self._lists, finals.answers(emission), folder)
+            # beside the answers, which do not need it
+            saving = pool.submit(lambda: self._saved(made.state(), attempt))
+            written = write_answers(live, self._lists, made.answers, folder)
             self.clock.note("answers")
             state = saving.result()
-        return Turn(written, state, sum(map(len, fresh.values())), finals)
+        return Turn(written, state, sum(map(len, fresh.values())), made.finals)
 
     def _turn_there(self, collected: Collected, start: BatchStart, watermark: int | None, attempt: str) -> Turn:
         """The same in buckets, on the executors."""
@@ -334,12 +335,8 @@ class Job:
         self.clock.note("answers")
         return Turn(written, state_of(turned), sum(one.slices for one in turned))
 
-    def _next_state(self, start: BatchStart, fresh: Tables, watermark: int | None, attempt: str) -> State:
-        """The state after a batch, its new segments written: beside the answers, which do not need it."""
-        assert self.live is not None
-        if start.drain:
-            return State()
-        state = self.state.after(self.live, fresh, watermark)
+    def _saved(self, state: State, attempt: str) -> State:
+        """The state with its new segments written."""
         for number, segment in enumerate(state.segments):
             if segment.file is None:
                 file = f"{attempt}-{number}.arrows"

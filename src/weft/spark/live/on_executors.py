@@ -19,7 +19,7 @@ from weft.spark.live.answering import SelectLists, Writing, Written
 from weft.spark.live.bucket_task import BucketTask, Order, Stored, Turned, sendable, stored_segment
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.scatter import Scattered
-from weft.spark.live.state import LazyTables, Segment, State, Tables
+from weft.step.state import LazyTables, Segment, State, Tables
 from weft.store.folder import Folder
 
 RECENT = 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -14,76 +13,34 @@ from pyspark.sql import DataFrame
 from weft.errors import QueriesError, QueryError
 from weft.job.records import UNKEPT, PlanRecord
 from weft.plan.build import build, join
-from weft.plan.layout import layouts
 from weft.plan.model import BoundQuery, Grouping, Plan
-from weft.plan.sheet import Sheet, sheet
 from weft.query.sparksql import parse_file
-from weft.slicing.time_window import TimeWindow
 from weft.spark.bind import Bound, Stream, bind
-from weft.spark.emission import Emission
 from weft.spark.failures import culprits, data_error
 from weft.spark.live.refeed import arrow_type
-from weft.spark.live.retained import END, START
-from weft.spark.packing import Packing
+from weft.spark.packed import packing_of
 from weft.spark.rows import slices
 from weft.spark.sample import adapt, look
+from weft.step.packing import Packing
+from weft.step.retained import END, START
+from weft.step.step_plan import StepPlan
 
 Value = TypeVar("Value")
 MOST_SLICES = 1_000_000
 """So many slices of one key a query may need: 30 days by 1 second would be 2.6 million."""
 
 
-@dataclass(frozen=True)
-class LivePlan:
-    """A plan with all that a batch needs of it."""
+@dataclass(frozen=True, kw_only=True)
+class LivePlan(StepPlan):
+    """A plan of a stream: its record, and the queries with the schemas that Spark gives them."""
 
     record: PlanRecord
-    plan: Plan
     bound: Mapping[str, Bound]
-    schemas: Mapping[str, pa.Schema]
-    """The columns of retained slices, by the id of their grouping."""
-    packing: Packing
 
-    @cached_property
-    def groupings(self) -> dict[str, Grouping]:
-        """The groupings by their ids."""
-        ids = [grouping["id"] for grouping in self.record.groupings]
-        return dict(zip(ids, self.plan.groupings, strict=True))
-
-    @cached_property
-    def names(self) -> dict[str, dict[str, str]]:
-        """By a grouping's id: columns of the aggregation and what they are called in a retained slice."""
-        columns = layouts(self.plan)
-        found = {}
-        for number, (id, grouping) in enumerate(self.groupings.items()):
-            names = columns[number].names(number, grouping)
-            found[id] = {slot: START if name == grouping.slice_column else name for slot, name in names.items()}
-        return found
-
-    @cached_property
-    def windows(self) -> dict[str, dict[TimeWindow, int | None]]:
-        """By a grouping's id: its windows, each with the instant before which none of them counts for anybody."""
-        found: dict[str, dict[TimeWindow, int | None]] = {}
-        for id, grouping in self.groupings.items():
-            firsts: dict[TimeWindow, list[int | None]] = {}
-            for query in grouping.queries:
-                firsts.setdefault(query.window, []).append(self.record.first.get(query.name))
-            found[id] = {window: _least(some) for window, some in firsts.items()}
-        return found
-
-    @cached_property
-    def sheet(self) -> Sheet:
-        """The table of those queries whose select lists Spark computes."""
-        return sheet(self.plan.queries)
-
-    def emission(self, after: int | None, until: int | None) -> Emission:
-        """Which windows are answered while the watermark goes from one instant to another."""
-        return Emission(after, until, self.record.first)
-
-
-def _least(instants: Sequence[int | None]) -> int | None:
-    known = [instant for instant in instants if instant is not None]
-    return min(known) if len(known) == len(instants) else None
+    @property
+    def sent(self) -> StepPlan:
+        """What workers need of it."""
+        return StepPlan(self.plan, self.ids, self.packing, self.schemas, self.first)
 
 
 @dataclass(frozen=True)
@@ -206,16 +163,18 @@ def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) ->
         groupings.append(replace(grouping, conditional=described["conditional"]))
     queries = tuple(query for grouping in groupings for query in grouping.queries)
     plan = Plan(stream.name, stream.event_time, queries, tuple(groupings), same_as, record.technique)
+    ids = tuple(described["id"] for described in record.groupings)
     if not groupings:
-        return LivePlan(record, plan, bound, {}, Packing((), ()))
+        return LivePlan(plan, ids, Packing((), ()), record=record, bound=bound)
     with slices(stream.empty, plan) as cut:
-        packing = Packing.of(cut.frame)
+        packing = packing_of(cut.frame)
         types = {item.name: arrow_type(item.dataType) for item in cut.frame.schema}
     # slices of a micro-batch are few, and are merged with the retained ones anyway: once in every map task will do
-    live = LivePlan(record, replace(plan, ordered=True), bound, {}, packing)
+    live = LivePlan(replace(plan, ordered=True), ids, packing, first=record.first, record=record, bound=bound)
     schemas = {}
     for id, names in live.names.items():
-        typed = [pa.field(name, types[slot]) for slot, name in names.items()]
+        starts = live.groupings[id].slice_column
+        typed = [pa.field(START if name == starts else name, types[slot]) for slot, name in names.items()]
         schemas[id] = pa.schema([*typed, pa.field(END, pa.int64())])
     return replace(live, schemas=schemas)
 

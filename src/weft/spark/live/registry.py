@@ -10,9 +10,9 @@ from weft.catalog.catalog import FIRST_WINDOWS, Catalog
 from weft.catalog.database import CatalogError
 from weft.job.records import PlanRecord
 from weft.spark.bind import Bound, Stream
-from weft.spark.emission import Emission
 from weft.spark.live.planning import Wanted, bind_all
 from weft.spark.live.shapes import Shapes
+from weft.step.emission import Emission
 
 LOG = logging.getLogger("weft.stream")
 Refusal = tuple[int, str, str]

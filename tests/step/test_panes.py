@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.slicing.progression import Progression
-from weft.spark.panes import last_edges
+from weft.step.panes import last_edges
 
 progressions = st.lists(st.builds(Progression, st.integers(1, 50), st.integers(0, 50)), min_size=1, max_size=5)
 starts = st.lists(st.integers(-500, 500), min_size=1, max_size=200)

@@ -12,10 +12,11 @@ from numba import njit
 from weft.algebra.measure import Decoded
 from weft.algebra.monoids import add_int, add_wide, max_int
 from weft.algebra.numbers import Array, Columns
-from weft.evaluate.bulk import merge_segments, prefix, reduce_segments
+from weft.evaluate.bulk import merge_segments, prefix
 from weft.evaluate.columns import identity_columns
-from weft.plan.model import Partial, Predicate
-from weft.spark.panes import Panes, Slices, group_starts, take
+from weft.plan.model import BoundQuery, Partial, Predicate
+from weft.step.panes import Panes, group_starts
+from weft.step.slices import Slices, reduce, take
 
 Asked = tuple[Partial, Predicate]
 NARROW = 2.0**62
@@ -25,7 +26,7 @@ NARROW = 2.0**62
 class KeptPanes:
     """The panes of one slicing, key by key in time order, with every partial that its queries ask for."""
 
-    def __init__(self, asked: Iterable[Asked]) -> None:
+    def __init__(self, asked: Iterable[Asked] = ()) -> None:
         self.asked: tuple[Asked, ...] = tuple(dict.fromkeys(asked))
         self.keys: Array = np.empty(0, np.int64)
         self.numbers: Array = np.empty(0, np.int64)
@@ -34,6 +35,16 @@ class KeptPanes:
         self._texts: dict[Asked, list[pa.Array]] = {}
         """Values that are compared by ranks, or carried, as Arrow: ranks mean nothing in the next batch."""
         self._prefixes: dict[Asked, Columns] = {}
+
+    @classmethod
+    def of(cls, queries: Iterable[BoundQuery]) -> KeptPanes:
+        """Panes with all that some queries ask for."""
+        return cls(
+            (partial, query.predicate_of(call))
+            for query in queries
+            for call in query.calls
+            for partial in call.partials
+        )
 
     def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
         """One partial over every pane."""
@@ -75,16 +86,6 @@ class KeptPanes:
             columns = [pa.concat_arrays(pair) for pair in zip(self._texts[asked], columns, strict=True)]
         merged = reduce(take(measure.decode(columns), order), pointers)
         self._texts[asked] = measure.encode(merged, columns)
-
-
-def reduce(fine: Decoded, pointers: Array) -> Decoded:
-    """Stretches of rows merged."""
-    if len(pointers) - 1 == len(fine.values[0]):
-        return fine
-    valid = fine.valid
-    if valid is not None:
-        (valid,) = reduce_segments(max_int, (valid,), pointers)
-    return fine.having(reduce_segments(fine.monoid, fine.values, pointers), valid)
 
 
 def merged(partial: Partial, old: Decoded, new: Decoded, order: Array, pointers: Array) -> Decoded:

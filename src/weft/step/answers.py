@@ -1,11 +1,10 @@
-"""Slices to answers: a pure function of one bucket's slices, run wherever the bucket is. No Spark in here."""
+"""Panes to answers: windows over them, aggregates lowered, rows assembled in the columns of a query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from weft.algebra.measure import Answered
@@ -13,19 +12,12 @@ from weft.algebra.monoids import add_int
 from weft.algebra.numbers import Array, DataError
 from weft.evaluate.bulk import slide_prefix
 from weft.evaluate.sliding import slide
-from weft.plan.forest import Tree
-from weft.plan.layout import layouts
-from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Predicate
+from weft.plan.model import BoundCall, BoundQuery, Partial, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part
-from weft.slicing.progression import Progression
 from weft.slicing.time_window import TimeWindow
-from weft.spark.emission import EVERYTHING, Emission
-from weft.spark.panes import Answers, Measured, Panes, Passing, Slices, Stretch, windows_of
-
-GROUPING = "grouping"
-"""The column that tells which grouping a slice belongs to."""
-NODE = "node"
-"""The column that tells which node a slice went to, where trees are placed on nodes."""
+from weft.step.emission import EVERYTHING, Emission
+from weft.step.panes import Measured, Panes, WindowRows, windows_of
+from weft.step.slices import Stretch
 
 
 @dataclass(frozen=True)
@@ -39,79 +31,6 @@ class Answer:
     failure: str | None = None
 
 
-def finals(plan: Plan, slices: pa.Table, emission: Emission = EVERYTHING) -> Iterator[Answer]:
-    """The answers of every query of ``plan`` from the slices of one bucket, as far as they are due."""
-    groups = np.asarray(slices.column(GROUPING).combine_chunks()) if len(slices) else np.empty(0, np.int64)
-    columns = layouts(plan)
-    for number, grouping in enumerate(plan.groupings):
-        chosen = np.flatnonzero(groups == number)
-        if len(chosen):
-            names = columns[number].names(number, grouping)
-            own = slices.select(list(names)).rename_columns(list(names.values()))
-            # a bucket belongs to one node
-            here = int(slices.column(NODE)[chosen[0]].as_py()) if grouping.placed else None
-            yield from grouping_finals(grouping, own, plan.technique, emission, here, chosen)
-
-
-def grouping_finals(
-    grouping: Grouping,
-    table: pa.Table,
-    technique: str = "auto",
-    emission: Emission = EVERYTHING,
-    node: int | None = None,
-    rows: Array | None = None,
-) -> Iterator[Answer]:
-    """The answers of all queries of a grouping, or of those on one node; those that share most next to each other.
-
-    All rows of the table are its slices, or those that ``rows`` names.
-    """
-    by_keys: dict[frozenset[Expression], list[BoundQuery]] = {}
-    for query in grouping.queries:
-        if node is not None and grouping.tree_of[query.name].node != node:
-            continue
-        least, most = emission.of(query)
-        if least <= most:
-            by_keys.setdefault(frozenset(query.query.keys), []).append(query)
-    for keys, queries in by_keys.items():
-        slices = Slices.of(grouping, table, sorted(keys, key=lambda key: key.canonical), rows)
-        yield from sliced_finals(slices, queries, technique, emission)
-
-
-def sliced_finals(
-    slices: Slices, queries: Sequence[BoundQuery], technique: str, emission: Emission = EVERYTHING
-) -> Iterator[Answer]:
-    """The answers of queries over the same keys."""
-    by_predicate: dict[Predicate, list[BoundQuery]] = {}
-    for query in queries:
-        by_predicate.setdefault(query.predicate, []).append(query)
-    for predicate, some in by_predicate.items():
-        passing = slices if predicate.everything else Passing.of(slices, predicate)
-        if len(passing.keys):
-            whole = Panes.whole(passing)
-            for tree, woven in by_tree(slices.grouping, some):
-                finest = whole if tree is None else Panes.cut(whole, tree.progressions)
-                yield from tree_finals(Shared(slices.key_values, finest, technique, emission), woven)
-
-
-def tree_finals(shared: Shared, queries: Sequence[BoundQuery]) -> Iterator[Answer]:
-    """The answers of queries that are woven together."""
-    for query in sorted(queries, key=lambda query: query.window.fineness):
-        answer = shared.answer(query)
-        if len(answer.windows):
-            yield answer
-
-
-def by_tree(grouping: Grouping, queries: Sequence[BoundQuery]) -> list[tuple[Tree | None, list[BoundQuery]]]:
-    """Queries by the tree that they are woven into; all together where slices are that of the only tree already."""
-    trees: dict[tuple[Progression, ...], tuple[Tree | None, list[BoundQuery]]] = {}
-    for query in queries:
-        tree = grouping.tree_of.get(query.name)
-        cuts = grouping.progressions if tree is None else tree.progressions
-        coarser = None if cuts == grouping.progressions else tree
-        trees.setdefault(cuts, (coarser, []))[1].append(query)
-    return list(trees.values())
-
-
 @dataclass
 class Shared:
     """What queries with the same keys and the same WHERE make together: panes, and the windows over them."""
@@ -121,7 +40,7 @@ class Shared:
     technique: str
     emission: Emission = EVERYTHING
     _panes: dict[TimeWindow, Panes] = field(default_factory=dict)
-    _answers: dict[tuple[TimeWindow, tuple[int, int]], Answers] = field(default_factory=dict)
+    _answers: dict[tuple[TimeWindow, tuple[int, int]], WindowRows] = field(default_factory=dict)
 
     def answer(self, query: BoundQuery) -> Answer:
         """The answers of one query."""
@@ -151,7 +70,7 @@ class Shared:
                 best = panes
         return best
 
-    def windows(self, window: TimeWindow, panes: Measured, bounds: tuple[int, int]) -> Answers:
+    def windows(self, window: TimeWindow, panes: Measured, bounds: tuple[int, int]) -> WindowRows:
         """The windows that appear."""
         wanted = (window, bounds)
         if wanted not in self._answers:
@@ -159,13 +78,13 @@ class Shared:
             self._answers = {wanted: windows_of(panes, window, bounds)}
         return self._answers[wanted]
 
-    def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Measured, answers: Answers) -> pa.Array:
+    def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Measured, answers: WindowRows) -> pa.Array:
         predicate = query.predicate_of(call)
         merged = [merge(panes, partial, predicate, answers, self.technique) for partial in call.partials]
         return call.recipe.lower(merged, call.result)
 
 
-def merge(panes: Measured, partial: Partial, predicate: Predicate, answers: Answers, technique: str) -> Answered:
+def merge(panes: Measured, partial: Partial, predicate: Predicate, answers: WindowRows, technique: str) -> Answered:
     """One partial over every window."""
     lo, hi = answers.lo, answers.hi
     measured = panes.measure(partial, predicate)
@@ -186,7 +105,7 @@ class Assembly:
 
     query: BoundQuery
     key_values: Mapping[Expression, pa.Array]
-    answers: Answers
+    answers: WindowRows
     aggregates: list[pa.Array]
 
     def table(self) -> pa.Table:

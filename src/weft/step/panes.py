@@ -1,7 +1,6 @@
-"""Slices of one bucket, put together into ever coarser panes, key by key in time order.
+"""Slices put together into ever coarser panes, key by key in time order, and the windows over them.
 
-Three kinds of the same thing: all slices of a grouping, those of them that a predicate lets through, and the panes of
-one query's slicing, each made from the coarsest that is fine enough. What several queries need is made once.
+The panes of one query's slicing are made from the coarsest that are fine enough; what several queries need, once.
 """
 
 from __future__ import annotations
@@ -12,34 +11,17 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numba import njit
 
 from weft.algebra.measure import Decoded
 from weft.algebra.monoids import max_int
-from weft.algebra.numbers import Array, Columns, flatten
+from weft.algebra.numbers import Array, Columns
 from weft.evaluate.bulk import prefix, reduce_segments
-from weft.plan.model import Grouping, Partial, Predicate, key_column
-from weft.query.model import Expression
+from weft.plan.model import Partial, Predicate
 from weft.slicing.progression import Progression
 from weft.slicing.time_window import TimeWindow
 from weft.slicing.window import LEAST, MOST
-
-
-class Stretch(Protocol):
-    """Stretches of time with their keys: slices or panes."""
-
-    @property
-    def keys(self) -> Array:
-        """The number of the key of each stretch; never falls."""
-
-    @property
-    def starts(self) -> Array:
-        """Where each begins, in microseconds; rises within a key."""
-
-    def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
-        """One partial over every stretch, as far as the predicate lets rows through."""
+from weft.step.slices import Stretch
 
 
 class Measured(Protocol):
@@ -58,99 +40,6 @@ class Measured(Protocol):
 
     def prefix(self, partial: Partial, predicate: Predicate) -> Columns:
         """One invertible partial over everything up to each pane."""
-
-
-@dataclass
-class Slices:
-    """All slices of a grouping in one bucket, sorted by key and time."""
-
-    grouping: Grouping
-    table: pa.Table
-    key_values: dict[Expression, pa.Array]
-    """The distinct keys of the bucket, an array a key."""
-    keys: Array
-    starts: Array
-    order: Array
-    """Where in the table each slice stands."""
-    _decoded: dict[tuple[str, ...], Decoded] = field(default_factory=dict)
-    _signatures: dict[str, Array] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, grouping: Grouping, table: pa.Table, by: Sequence[Expression], rows: Array | None = None) -> Slices:
-        """Number the keys ``by``, which may be some or all of the grouping's, and sort the slices by key and time.
-
-        All rows of the table are slices of the grouping, or those that ``rows`` names.
-        """
-        rows = np.arange(len(table)) if rows is None else rows
-        columns = [taken(table, key_column(key), rows) for key in by]
-        numbers, distinct = number_rows(columns, len(rows))
-        starts = np.asarray(taken(table, grouping.slice_column, rows))
-        # shards of a slice in a fixed order too, so that every run merges doubles and breaks ties alike
-        shards = [np.asarray(taken(table, name, rows)) for name, _ in grouping.signatures]
-        order = np.lexsort((*shards, starts, numbers))
-        values = {key: column.take(pa.array(distinct)) for key, column in zip(by, columns, strict=True)}
-        return cls(grouping, table, values, numbers[order], starts[order], rows[order])
-
-    def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
-        """The partial's columns in the order of keys and time; identities where the predicate's bit is not set."""
-        decoded = self.decoded(partial, predicate)
-        if predicate.everything or self.grouping.conditional:
-            return decoded
-        return only_where(decoded, self.passes(predicate))
-
-    def decoded(self, partial: Partial, predicate: Predicate) -> Decoded:
-        """The partial's columns as numbers, whether or not the predicate's bit is set."""
-        names = self._names(partial, predicate)
-        if names not in self._decoded:
-            self._decoded[names] = partial.measure.decode(self.columns(partial, predicate))
-        return self._decoded[names]
-
-    def columns(self, partial: Partial, predicate: Predicate) -> list[pa.Array]:
-        """The partial's columns as Spark made them, in the order of keys and time."""
-        return [taken(self.table, name, self.order) for name in self._names(partial, predicate)]
-
-    def _names(self, partial: Partial, predicate: Predicate) -> tuple[str, ...]:
-        return partial.columns(predicate if self.grouping.conditional and not predicate.everything else None)
-
-    def passes(self, predicate: Predicate) -> Array:
-        """Which slices hold rows that satisfy ``predicate``."""
-        if self.grouping.conditional:
-            counts: Array = np.asarray(taken(self.table, predicate.name, self.order))
-            return counts > 0
-        column, bit = self.grouping.bit(predicate)
-        if column not in self._signatures:
-            self._signatures[column] = np.asarray(taken(self.table, column, self.order))
-        passing: Array = self._signatures[column] & np.int64(1 << bit) != 0
-        return passing
-
-
-def taken(table: pa.Table, column: str, rows: Array) -> pa.Array:
-    """Some rows of a column, in the order of ``rows``."""
-    return pc.take(flatten(table.column(column)), pa.array(rows), boundscheck=False)
-
-
-@dataclass
-class Passing:
-    """The slices that a query's WHERE lets through."""
-
-    slices: Slices
-    predicate: Predicate
-    chosen: Array
-    keys: Array
-    starts: Array
-
-    @classmethod
-    def of(cls, slices: Slices, predicate: Predicate) -> Passing:
-        """Those of ``slices`` that hold rows which satisfy ``predicate``."""
-        chosen = np.flatnonzero(slices.passes(predicate))
-        return cls(slices, predicate, chosen, slices.keys[chosen], slices.starts[chosen])
-
-    def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
-        """One partial over every slice that passes."""
-        passing = take(self.slices.decoded(partial, predicate), self.chosen)
-        if predicate == self.predicate or self.slices.grouping.conditional:
-            return passing
-        return only_where(passing, self.slices.passes(predicate)[self.chosen])
 
 
 @dataclass
@@ -214,46 +103,6 @@ class Panes:
         return fine.having(reduce_segments(fine.monoid, fine.values, self.pointers), valid)
 
 
-def take(decoded: Decoded, rows: Array) -> Decoded:
-    """The same measure for some of the rows."""
-    valid = None if decoded.valid is None else decoded.valid[rows]
-    return decoded.having(tuple([column[rows] for column in decoded.values]), valid)
-
-
-def only_where(decoded: Decoded, passes: Array) -> Decoded:
-    """Identities where ``passes`` is false."""
-    if passes.all():
-        return decoded
-    values = tuple(
-        np.where(passes, column, np.asarray(identity, dtype=column.dtype))
-        for column, identity in zip(decoded.values, decoded.monoid.identity, strict=True)
-    )
-    valid = passes.astype(np.int64) if decoded.valid is None else decoded.valid * passes
-    return decoded.having(values, valid)
-
-
-def number_rows(columns: Sequence[pa.Array], length: int) -> tuple[Array, Array]:
-    """Number the distinct rows of ``columns`` from 0, NULL equal to NULL: the rows' numbers, and a row of each number.
-
-    Examples
-    --------
-    >>> numbers, rows = number_rows([pa.array(["b", None, "b"])], 3)
-    >>> numbers.tolist(), rows.tolist()
-    ([0, 1, 0], [0, 1])
-    """
-    if not columns:
-        return np.zeros(length, np.int64), np.zeros(min(length, 1), np.int64)
-    codes = np.zeros(length, np.int64)
-    for position, column in enumerate(columns):
-        encoded = column.dictionary_encode(null_encoding="encode")
-        codes = codes * max(len(encoded.dictionary), 1) + np.asarray(encoded.indices).astype(np.int64)
-        if position:
-            # dense again, so that the product of many columns cannot overflow
-            codes = np.unique(codes, return_inverse=True)[1]
-    _, rows, numbers = np.unique(codes, return_index=True, return_inverse=True)
-    return numbers.astype(np.int64), rows.astype(np.int64)
-
-
 def last_edges(starts: Array, progressions: Sequence[Progression]) -> Array:
     """The last edge at or before each start.
 
@@ -303,7 +152,7 @@ def group_starts(keys: Array, numbers: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Answers:
+class WindowRows:
     """Which windows appear: an entry an answer, key by key, windows rising."""
 
     keys: Array
@@ -325,7 +174,7 @@ class Answers:
         return np.flatnonzero(seen) + least
 
 
-def windows_of(panes: Measured, window: TimeWindow, bounds: tuple[int, int] = (LEAST, MOST)) -> Answers:
+def windows_of(panes: Measured, window: TimeWindow, bounds: tuple[int, int] = (LEAST, MOST)) -> WindowRows:
     """Every window that holds at least one pane, for every key, if its number lies between the bounds."""
     step, width = window.extent
     least, most = bounds
@@ -333,7 +182,7 @@ def windows_of(panes: Measured, window: TimeWindow, bounds: tuple[int, int] = (L
     keys, numbers = np.empty(count, np.int32), np.empty(count, np.int64)
     lo, hi = np.empty(count, np.int64), np.empty(count, np.int64)
     fill_windows(panes.keys, panes.numbers, step, width, least, most, keys, numbers, lo, hi)
-    return Answers(keys, numbers, lo, hi)
+    return WindowRows(keys, numbers, lo, hi)
 
 
 @njit(cache=True, nogil=True)

@@ -39,7 +39,8 @@ class KeyNumbers:
             return np.zeros(length or 0, np.int64)
         if not self._known:
             self._known = [column.slice(0, 0) for column in columns]
-        joined = [pa.concat_arrays(pair) for pair in zip(self._known, columns, strict=True)]
+        # the first time there is nothing to hold the columns against, and they may be long
+        joined = [pa.concat_arrays(pair) for pair in zip(self._known, columns, strict=True)] if self.count else columns
         codes = _codes(joined)[self.count :]
         new = codes >= self.count
         if new.any():

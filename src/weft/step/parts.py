@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from weft.algebra.numbers import Array
-from weft.spark.packing import Packing
+from weft.step.packing import Packing
 
 HASH = "__weft_hash"
 """The column that holds the hash by which a slice was placed."""
@@ -29,7 +29,7 @@ class Parts:
 
     Examples
     --------
-    >>> from weft.spark.packing import INTEGERS
+    >>> from weft.step.packing import INTEGERS
     >>> with Parts(Packing((HASH,), ()), at_once=3) as parts:
     ...     for keys in ([1, 9, 1], [9, 5, 1]):
     ...         parts.add(pa.table({INTEGERS: [[key] for key in keys]}))

@@ -15,10 +15,14 @@ import pandas as pd
 import pyarrow as pa
 
 from weft.algebra.numbers import Array, flatten
-from weft.spark.finals import GROUPING
-from weft.spark.live.planning import LivePlan
-from weft.spark.live.retained import END, START, coarsened, conform, merged, open_slices, slice_ends, tagged
+from weft.step.finals import Fresh
+from weft.step.retained import END, START, coarsened, conform, merged, open_slices, slice_ends, tagged
+from weft.step.step_plan import StepPlan
 
+GROUPING = "grouping"
+"""The column that tells which grouping a slice belongs to."""
+NODE = "node"
+"""The column that tells which node a slice went to, where trees are placed on nodes."""
 WIDTH = 16
 Tables = Mapping[str, pa.Table]
 """Retained slices by the id of their grouping."""
@@ -102,24 +106,24 @@ class State:
         """How large they are in memory."""
         return sum(segment.size.bytes for segment in self.segments)
 
-    def tables(self, live: LivePlan, watermark: int | None) -> dict[str, pa.Table]:
+    def tables(self, plan: StepPlan, watermark: int | None) -> dict[str, pa.Table]:
         """Everything that is still needed, merged."""
-        return merged_tables(self.segments, live, watermark)
+        return merged_tables(self.segments, plan, watermark)
 
-    def conformed(self, live: LivePlan) -> State:
+    def conformed(self, plan: StepPlan) -> State:
         """The same slices under another plan."""
-        return State([Segment(conformed(one.tables, live), one.level, one.file) for one in self.segments])
+        return State([Segment(conformed(one.tables, plan), one.level, one.file) for one in self.segments])
 
-    def after(self, live: LivePlan, fresh: Tables, watermark: int | None) -> State:
+    def after(self, plan: StepPlan, fresh: Tables, watermark: int | None) -> State:
         """The next state, with what a batch brought, and without what no window needs that ends after ``watermark``."""
-        oldest = oldest_needed(live, watermark)
+        oldest = oldest_needed(plan, watermark)
         segments = [segment for segment in self.segments if is_needed(segment, oldest)]
-        left = {id: open_rows(table, live, id, watermark) for id, table in fresh.items()}
+        left = {id: open_rows(table, plan, id, watermark) for id, table in fresh.items()}
         left = {id: table for id, table in left.items() if len(table)}
         if left:
             segments.append(Segment(left))
         while len(segments) >= WIDTH and len({segment.level for segment in segments[-WIDTH:]}) == 1:
-            together = merged_tables(segments[-WIDTH:], live, watermark)
+            together = merged_tables(segments[-WIDTH:], plan, watermark)
             level = segments[-1].level + 1
             del segments[-WIDTH:]
             if together:
@@ -127,29 +131,29 @@ class State:
         return State(segments)
 
 
-def merged_tables(segments: Sequence[Segment], live: LivePlan, watermark: int | None) -> dict[str, pa.Table]:
+def merged_tables(segments: Sequence[Segment], plan: StepPlan, watermark: int | None) -> dict[str, pa.Table]:
     """The needed slices of several segments, merged."""
     found = {}
-    for id, grouping in live.groupings.items():
+    for id, grouping in plan.groupings.items():
         parts = [segment.tables[id] for segment in segments if id in segment.tables]
         if parts:
-            left = open_rows(pa.concat_tables(parts), live, id, watermark)
+            left = open_rows(pa.concat_tables(parts), plan, id, watermark)
             if len(left):
-                found[id] = merged(grouping, coarsened(left.combine_chunks(), live.windows[id], watermark))
+                found[id] = merged(grouping, coarsened(left.combine_chunks(), plan.windows[id], watermark))
     return found
 
 
-def conformed(tables: Tables, live: LivePlan) -> dict[str, pa.Table]:
+def conformed(tables: Tables, plan: StepPlan) -> dict[str, pa.Table]:
     """Tables of an earlier plan under this one."""
     return {
-        id: conform(table, live.groupings[id], live.schemas[id]) for id, table in tables.items() if id in live.groupings
+        id: conform(table, plan.groupings[id], plan.schemas[id]) for id, table in tables.items() if id in plan.groupings
     }
 
 
-def oldest_needed(live: LivePlan, watermark: int | None) -> dict[str, int | None]:
+def oldest_needed(plan: StepPlan, watermark: int | None) -> dict[str, int | None]:
     """By a grouping's id: when the oldest slice begins that some window may need; None if all may be needed."""
     found: dict[str, int | None] = {}
-    for id, windows in live.windows.items():
+    for id, windows in plan.windows.items():
         since = [window.open_since(first, watermark) for window, first in windows.items()]
         known = [instant for instant in since if instant is not None]
         found[id] = min(known) if len(known) == len(since) else None
@@ -171,34 +175,65 @@ def starts_of(table: pa.Table) -> Array:
     return np.asarray(flatten(table.column(START)))
 
 
-def open_rows(table: pa.Table, live: LivePlan, id: str, watermark: int | None) -> pa.Table:
+def open_rows(table: pa.Table, plan: StepPlan, id: str, watermark: int | None) -> pa.Table:
     """The slices that some window covers which ends after ``watermark``."""
     # slices are many, but begin at few instants
     codes, instants = pd.factorize(starts_of(table))
-    chosen = open_slices(instants, live.windows[id], watermark)
+    chosen = open_slices(instants, plan.windows[id], watermark)
     return table if chosen.all() else table.filter(pa.array(chosen[codes]))
 
 
-def by_grouping(live: LivePlan, received: pa.Table) -> dict[str, pa.Table]:
+def by_grouping(plan: StepPlan, received: pa.Table) -> dict[str, pa.Table]:
     """New slices as they come from the aggregation, as a table a grouping that can be retained."""
     numbers = np.asarray(flatten(received.column(GROUPING))) if len(received) else np.empty(0, np.int64)
     found = {}
-    for number, (id, grouping) in enumerate(live.groupings.items()):
+    for number, (id, grouping) in enumerate(plan.groupings.items()):
         chosen = np.flatnonzero(numbers == number)
         if not len(chosen):
             continue
-        names = live.names[id]
-        own = received.select(list(names)).rename_columns(list(names.values()))
+        own = own_columns(plan, id, received)
+        own = own.rename_columns([START if name == grouping.slice_column else name for name in own.column_names])
         own = own if len(chosen) == len(own) else own.take(pa.array(chosen))
         codes, instants = pd.factorize(starts_of(own))
         own = own.append_column(END, pa.array(slice_ends(instants, grouping.progressions)[codes]))
-        found[id] = tagged(own.select(live.schemas[id].names).cast(live.schemas[id]), grouping)
+        found[id] = tagged(own.select(plan.schemas[id].names).cast(plan.schemas[id]), grouping)
     return found
 
 
-def reach(live: LivePlan, id: str, watermark: int | None, largest: int | None) -> int | None:
+def own_columns(plan: StepPlan, id: str, received: pa.Table) -> pa.Table:
+    """Slices as they come from the aggregation, in the columns of one grouping."""
+    names = plan.names[id]
+    return received.select(list(names)).rename_columns(list(names.values()))
+
+
+def unretained(plan: StepPlan, received: pa.Table) -> dict[str, Fresh]:
+    """New slices as they come from the aggregation, for finals that keep nothing: not copied."""
+    numbers = np.asarray(flatten(received.column(GROUPING))) if len(received) else np.empty(0, np.int64)
+    found = {}
+    for number, (id, grouping) in enumerate(plan.groupings.items()):
+        chosen = np.flatnonzero(numbers == number)
+        if len(chosen):
+            # a bucket belongs to one node
+            node = int(received.column(NODE)[chosen[0]].as_py()) if grouping.placed else None
+            found[id] = Fresh(own_columns(plan, id, received), chosen, node)
+    return found
+
+
+def fresh_of(plan: StepPlan, tables: Tables) -> dict[str, Fresh]:
+    """Slices that are or will be retained, as finals take them in."""
+    return {
+        id: Fresh(
+            table.rename_columns(
+                [plan.groupings[id].slice_column if name == START else name for name in table.column_names]
+            )
+        )
+        for id, table in tables.items()
+    }
+
+
+def reach(plan: StepPlan, id: str, watermark: int | None, largest: int | None) -> int | None:
     """From which event time on all rows of a grouping are retained; None if from the beginning."""
-    whole = {window: first for window, first in live.windows[id].items() if not window.has_gaps}
+    whole = {window: first for window, first in plan.windows[id].items() if not window.has_gaps}
     if not whole:
         return None if largest is None else largest + 1
     since = [window.open_since(first, watermark) for window, first in whole.items()]

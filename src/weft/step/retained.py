@@ -17,8 +17,8 @@ from weft.plan.asking import asked_by
 from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
 from weft.slicing.progression import Progression
 from weft.slicing.time_window import TimeWindow
-from weft.spark.live.kept_panes import reduce
-from weft.spark.panes import group_starts, number_rows, take
+from weft.step.panes import group_starts
+from weft.step.slices import number_rows, reduce, take
 
 START = "start"
 END = "end"

@@ -11,12 +11,14 @@ import pytest
 
 from weft.algebra.registry import AGGREGATES as REGISTRY
 from weft.plan.build import build
-from weft.plan.model import BoundCall, BoundQuery, Grouping
+from weft.plan.model import BoundCall, BoundQuery, Grouping, Plan
 from weft.query.sparksql import parse_file
-from weft.spark.emission import Emission
-from weft.spark.finals import grouping_finals
-from weft.spark.live.kept_finals import GroupingFinals
-from weft.spark.live.retained import END, START, coarsened, merged, open_slices, partial_columns, slice_ends
+from weft.step.emission import EVERYTHING, Emission
+from weft.step.finals import Finals, Fresh
+from weft.step.packing import Packing
+from weft.step.retained import END, START, coarsened, merged, open_slices, partial_columns, slice_ends
+from weft.step.step_plan import StepPlan
+from weft.step.turn import turn_once
 
 TYPES = {
     "k": pa.string(),
@@ -150,8 +152,17 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def named(table: pa.Table, grouping: Grouping) -> pa.Table:
-    return table.rename_columns([grouping.slice_column if name == START else name for name in table.column_names])
+def plan_of(grouping: Grouping) -> StepPlan:
+    return StepPlan(Plan("t", "ts", grouping.queries, (grouping,)), ("g",), Packing((), ()))
+
+
+def fresh(table: pa.Table, grouping: Grouping) -> dict[str, Fresh]:
+    names = [grouping.slice_column if name == START else name for name in table.column_names]
+    return {"g": Fresh(table.rename_columns(names))}
+
+
+def at_once(grouping: Grouping, table: pa.Table, emission: Emission = EVERYTHING) -> dict[str, list[Any]]:
+    return rows_of(turn_once(plan_of(grouping), fresh(table, grouping), emission))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -159,21 +170,20 @@ def test_answers_from_kept_panes_are_those_from_all_slices(seed):
     rnd = random.Random(seed)
     plan = build("t", "ts", queries(rnd))
     for grouping in plan.groupings:
-        kept, everything, watermark = GroupingFinals(grouping, "auto"), [], None
+        kept, everything, watermark = Finals(plan_of(grouping), keeps=True), [], None
         second = 0
         for _ in range(rnd.randint(1, 12)):
             batch = [row_of(rnd, second + rnd.randint(0, 12)) for _ in range(rnd.randint(0, 15))]
             second += rnd.choice((0, 3, 10))
             if batch:
                 table = slices(grouping, batch)
-                kept.absorb(named(table, grouping))
+                kept.absorb(fresh(table, grouping))
                 everything.append(table)
             reached = None if rnd.random() < 0.2 else second * 1_000_000
             until = watermark if reached is None else max(reached, watermark or reached)
             if until is not None and everything:
                 emission = Emission(watermark, until)
-                whole = named(pa.concat_tables(everything).combine_chunks(), grouping)
-                expected = rows_of(grouping_finals(grouping, whole, "auto", emission))
+                expected = at_once(grouping, pa.concat_tables(everything).combine_chunks(), emission)
                 found = rows_of(kept.answers(emission))
                 assert found.keys() == expected.keys()
                 for name, rows in expected.items():
@@ -194,8 +204,8 @@ def test_slices_of_the_past_are_as_coarse_as_open_windows_allow(seed):
         if len(table):
             coarse = merged(grouping, coarsened(table, windows, watermark))
             due = Emission(after=watermark)
-            one = rows_of(grouping_finals(grouping, named(table, grouping), "auto", due))
-            other = rows_of(grouping_finals(grouping, named(coarse, grouping), "auto", due))
+            one = at_once(grouping, table, due)
+            other = at_once(grouping, coarse, due)
             assert one.keys() == other.keys()
             for name in one:
                 assert same(other[name], one[name]), name
@@ -210,8 +220,8 @@ def test_merged_slices_give_the_same_answers(seed):
         table = slices(grouping, rows)
         together = merged(grouping, table)
         assert len(together) <= len(table)
-        one = rows_of(grouping_finals(grouping, named(table, grouping)))
-        other = rows_of(grouping_finals(grouping, named(together, grouping)))
+        one = at_once(grouping, table)
+        other = at_once(grouping, together)
         assert one.keys() == other.keys()
         for name in one:
             assert same(other[name], one[name]), name

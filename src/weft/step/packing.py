@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numba import njit
-from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, DoubleType, LongType
 
 from weft.algebra.numbers import Array, flatten
 
@@ -30,25 +28,21 @@ class Packing:
     integers: tuple[str, ...]
     doubles: tuple[str, ...]
 
-    @classmethod
-    def of(cls, frame: DataFrame) -> Packing:
-        """All BIGINT and all DOUBLE columns of a frame."""
+    def texts(self, columns: Sequence[str]) -> list[str]:
+        """Some columns as Spark SQL, with arrays instead of those that travel in them.
 
-        def named(kind: type[DataType]) -> tuple[str, ...]:
-            return tuple(item.name for item in frame.schema.fields if isinstance(item.dataType, kind))
-
-        return cls(named(LongType), named(DoubleType))
-
-    def pack(self, frame: DataFrame) -> DataFrame:
-        """The frame with arrays instead of these columns."""
+        Examples
+        --------
+        >>> Packing(("n", "m"), ()).texts(["k", "n", "m"])
+        ['k', 'array(n, m) AS __weft_integers']
+        """
         packed = {*self.integers, *self.doubles}
-        others = [name for name in frame.columns if name not in packed]
         arrays = [
             f"array({', '.join(names)}) AS {array}"
             for names, array in ((self.integers, INTEGERS), (self.doubles, DOUBLES))
             if names
         ]
-        return frame.selectExpr(*others, *arrays)
+        return [*(name for name in columns if name not in packed), *arrays]
 
     def unpack(self, table: pa.Table) -> pa.Table:
         """The columns again."""
