@@ -17,6 +17,8 @@ _GREETINGS = (
     "NOTE: Picked up ",
 )
 """What Java and Spark say at every start, which tells nobody anything."""
+_USUAL = ("NativeCodeLoader: Unable to load", "Utils: Your hostname,", "Utils: Set SPARK_LOCAL_IP")
+"""And the like of it, as warnings."""
 
 _LEVELS = {
     "TRACE": logging.DEBUG,
@@ -45,8 +47,8 @@ def told_by(text: str) -> tuple[str, int, str]:
 
     Examples
     --------
-    >>> told_by("26/01/31 10:00:00 WARN NativeCodeLoader: Unable to load")
-    ('spark', 30, 'NativeCodeLoader: Unable to load')
+    >>> told_by("26/01/31 10:00:00 WARN BlockManager: a block was lost")
+    ('spark', 30, 'BlockManager: a block was lost')
     >>> told_by("%3|1700000000.123|FAIL|rdkafka#producer-1| [thrd:x]: refused")
     ('kafka', 40, 'FAIL: [thrd:x]: refused')
     >>> told_by("WARNING: Using incubator modules: jdk.incubator.vector")
@@ -57,7 +59,8 @@ def told_by(text: str) -> tuple[str, int, str]:
     if text.startswith(_GREETINGS):
         return "java", logging.DEBUG, text
     if found := _LOG4J.match(text):
-        return "spark", _LEVELS[found[1]], f"{found[2]}: {found[3]}"
+        message = f"{found[2]}: {found[3]}"
+        return "spark", logging.DEBUG if message.startswith(_USUAL) else _LEVELS[found[1]], message
     if found := _LIBRDKAFKA.match(text):
         return "kafka", _SYSLOG[min(int(found[1]), 7)], f"{found[2]}: {found[3]}"
     if found := _JAVA.match(text):
