@@ -51,6 +51,8 @@ def local_session(
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # a query that runs out of memory fails its task, and not the JVM that all others run in
+        "spark.executor.killOnFatalError.depth": "0",
         "spark.python.daemon.module": "weft.spark.daemon",
         # what is written here is read here, once and soon: packing it takes longer than that
         "spark.shuffle.compress": str(not (master or "local[*]").startswith("local[")).lower(),

@@ -24,6 +24,7 @@ from weft.job.sink import Sink
 from weft.query.sparksql import parse_file
 from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
+from weft.spark.failures import JvmGoneError, jvm_is_gone
 from weft.spark.live.finals_place import FinalsPlace, check_place
 from weft.spark.live.job import Job
 from weft.spark.live.planning import bind_all
@@ -167,6 +168,12 @@ class LiveEngine:
                 return True
             self._close()
             raise (self._error or error) from None
+        except Exception as error:
+            if not jvm_is_gone(error):
+                raise
+            self.job.trials.died()
+            self._close()
+            raise JvmGoneError from error
 
     def look(self) -> None:
         """Decide about queries that were added, unless a batch runs, which does so itself."""
