@@ -9,9 +9,10 @@ import pytest
 from rich.console import Console
 
 from weft.catalog import Status
-from weft.catalog.status import Trouble
+from weft.catalog.status import BATCH_FIGURES, Trouble
 from weft.cli import logs
-from weft.cli.view import Lines, picture, shown
+from weft.cli.others import log_line
+from weft.cli.view import Lines, _figures, picture, shown
 
 BUSY: Status = {
     "state": "running",
@@ -84,14 +85,59 @@ def test_the_view_fits_a_narrow_terminal() -> None:
     assert max(len(line) for line in rendered(BUSY, width=60).splitlines()) <= 60
 
 
+def on_a_terminal() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=100)
+
+
+def drawn(console: Console) -> str:
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
 def test_on_a_terminal_the_view_is_drawn_again_and_stays_as_it_was_last() -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    console = on_a_terminal()
     with shown(console) as report:
-        report({"state": "running", "rows": 1})
-        report({"state": "stopped", "rows": 777})
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "777 since the start" in text
-    assert text.endswith("\x1b[?25h"), "the cursor is back"
+        report({"state": "running", "batches": 1, "rows": 1})
+        report({"state": "stopped", "batches": 2, "rows": 777})
+    assert "777 since the start" in drawn(console)
+    assert drawn(console).endswith("\x1b[?25h"), "the cursor is back"
+
+
+def test_nothing_is_drawn_before_there_is_something_to_show(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("info", "human")
+    console = on_a_terminal()
+    with shown(console) as report:
+        report({"state": "starting", "pid": 1})
+        report({"state": "running", "batches": 0, "batch": -1})
+        assert drawn(console) == ""
+        report({"state": "running", "batches": 1, "rows": 5})
+        assert "5 since the start" in drawn(console)
+    told = [line[24:] for line in capsys.readouterr().err.splitlines()]
+    assert [line.split()[1] for line in told] == ["starting", "running"]
+
+
+def test_a_view_that_never_had_anything_to_show_leaves_nothing_behind() -> None:
+    console = on_a_terminal()
+    with shown(console) as report:
+        report({"state": "starting"})
+    assert drawn(console) == ""
+
+
+def test_lines_that_are_logged_meanwhile_stand_above_the_view() -> None:
+    logs.configure("info", "human")
+    console = on_a_terminal()
+    with shown(console) as report:
+        report({"state": "running", "batches": 1, "rows": 5})
+        log_line("26/01/31 10:00:00 WARN BlockManager: a block was lost")
+    text = drawn(console)
+    assert "BlockManager: a block was lost" in text
+    assert text.rindex("5 since the start") > text.rindex("a block was lost"), "the panel is drawn again below it"
+
+
+def test_a_line_tells_of_the_batch_alone() -> None:
+    told = _figures({**BUSY, "said_at": 5.0, "batch_since": 4.0})
+    assert told.keys() <= BATCH_FIGURES
+    assert (told["batch"], told["rows"], told["lag_seconds"]) == (41, 4_200_000, 12.5)
+    assert "paused" not in told
 
 
 def test_elsewhere_lines_are_logged_instead(capsys: pytest.CaptureFixture[str]) -> None:

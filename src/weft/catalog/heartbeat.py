@@ -49,7 +49,8 @@ class Heartbeat:
     ) -> None:
         self._ended.set()
         self._thread.join()
-        ending: JobState = "failed" if error is not None else "stopped"
+        # a signal is no failure
+        ending: JobState = "failed" if isinstance(error, Exception) else "stopped"
         if self._status.get("state") != "drained" or error is not None:
             self._status = {**self._status, "state": ending}
         self._put()

@@ -18,19 +18,12 @@ class Trouble(TypedDict):
     message: str
 
 
-class Status(TypedDict, total=False):
-    """The last word of a running job; counts are since its start, times are seconds since the epoch."""
+class BatchFigures(TypedDict, total=False):
+    """What the last committed batch tells: one value, made when the batch was committed. Counts are since the start."""
 
-    state: JobState
-    job: str
-    """Which start of the job this is."""
-    pid: int
-    host: str
-    started: float
-    heartbeat: float
-    """When this was said; the catalog sets it."""
     batch: int
     """The last committed batch."""
+    committed_at: float
     batches: int
     rows: int
     batch_rows: int
@@ -39,7 +32,7 @@ class Status(TypedDict, total=False):
     watermark: int | None
     """Microseconds since the epoch."""
     lag_seconds: float | None
-    """How far the watermark is behind the clock."""
+    """How far the watermark was behind the clock when the batch was committed."""
     late_rows: int
     """Rows that no open window wanted."""
     bad_rows: int
@@ -52,9 +45,29 @@ class Status(TypedDict, total=False):
     """In how many parts the executors keep the state; 0 if the driver does."""
     trees: int
     queries: int
-    paused: int
     catalog_version: int
     """The version of the catalog that the plan follows."""
+
+
+BATCH_FIGURES = frozenset(BatchFigures.__annotations__)
+
+
+class Status(BatchFigures, total=False):
+    """The last word of a running job: its last batch, and how it is now; times are seconds since the epoch."""
+
+    state: JobState
+    job: str
+    """Which start of the job this is."""
+    pid: int
+    host: str
+    started: float
+    heartbeat: float
+    """When this was said; the catalog sets it."""
+    said_at: float
+    """When the job looked at itself."""
+    batch_since: float | None
+    """Since when a batch runs that is not committed; None if none does."""
+    paused: int
     sinks: dict[str, int]
     """Up to which batch each sink has delivered."""
     errors: list[Trouble]

@@ -9,17 +9,45 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
+from weft.cli import standard_error
+from weft.cli.others import log_line
 from weft.config.secrets import without
 
+Form = Literal["human", "json"]
 
-def configure(level: str, form: Literal["human", "json"], secrets: Iterable[str] = ()) -> None:
-    """Have everything that Weft logs written to standard error from ``level`` on."""
+
+def configure(level: str, form: Form, secrets: Iterable[str] = ()) -> None:
+    """Have everything that Weft logs written to standard error from ``level`` on, and what libraries warn of."""
+    forget()
     handler = _StandardError()
     handler.setFormatter(_Lines(form, tuple(secrets)))
     log = logging.getLogger("weft")
     log.handlers = [handler]
     log.setLevel(level.upper())
     log.propagate = False
+    logging.getLogger().addHandler(handler)
+    # what it logs at length comes back as an exception, too
+    logging.getLogger("py4j").propagate = False
+
+
+def forget() -> None:
+    """Have no log, as before it was configured."""
+    for log in (logging.getLogger("weft"), logging.getLogger()):
+        log.handlers = [handler for handler in log.handlers if not isinstance(handler, _StandardError)]
+        log.propagate = True
+
+
+def is_json() -> bool:
+    """Whether every line is to be a JSON object."""
+    return any(
+        isinstance(handler.formatter, _Lines) and handler.formatter.form == "json"
+        for handler in logging.getLogger("weft").handlers
+    )
+
+
+def take_over_standard_error() -> None:
+    """Have everything that anybody writes to standard error in the log."""
+    standard_error.take_over(log_line)
 
 
 def fields(**values: object) -> dict[str, dict[str, object]]:
@@ -35,7 +63,8 @@ class _StandardError(logging.StreamHandler[TextIO]):
 
     @property
     def stream(self) -> TextIO:
-        return sys.stderr
+        in_view = hasattr(sys.stderr, "rich_proxied_file")
+        return sys.stderr if in_view else standard_error.real()
 
     @stream.setter
     def stream(self, value: TextIO) -> None:
@@ -43,8 +72,9 @@ class _StandardError(logging.StreamHandler[TextIO]):
 
 
 class _Lines(logging.Formatter):
-    def __init__(self, form: Literal["human", "json"], secrets: tuple[str, ...]) -> None:
+    def __init__(self, form: Form, secrets: tuple[str, ...]) -> None:
         super().__init__()
+        self.form = form
         self._render = _as_json if form == "json" else _as_text
         self._secrets = secrets
 

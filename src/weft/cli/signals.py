@@ -1,35 +1,74 @@
-"""Stopping when asked: once for after the batch, twice for now."""
+"""Ending when asked: a job after its batch, at the second request now; any other command at once, tidied up."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ONE_REQUEST = 1.0
+"""Seconds in which signals count as one request: ``timeout`` tells a process by itself and once more in its group."""
+
+
+class Ended(BaseException):
+    """A signal has ended a command that has nothing to finish; on its way out it removes what it was writing."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"ended by {signal.Signals(number).name}")
+        self.code = 128 + number
+        """The status of a process that such a signal has ended."""
 
 
 @contextmanager
-def stopping(stop: threading.Event, say: Callable[[str], None]) -> Iterator[threading.Event]:
-    """Set ``stop`` at the first SIGINT or SIGTERM, and leave the process at the second.
-
-    To be entered after the Spark session is there: starting it takes SIGINT for itself. Leaving at once is safe, as
-    a batch that was not committed is run again.
-    """
+def ending() -> Iterator[None]:
+    """Have SIGINT and SIGTERM raise :class:`Ended` in the block, once."""
 
     def heard(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)  # on the way out nothing is to be interrupted
+        raise Ended(number)
+
+    with _handled_by(heard):
+        yield
+
+
+@contextmanager
+def stopping(
+    stop: threading.Event, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+) -> Iterator[threading.Event]:
+    """Set ``stop`` at the first SIGINT or SIGTERM, and leave the process at the second request.
+
+    Leaving at once is safe, as a batch that was not committed is run again.
+    """
+    first = 0.0
+
+    def heard(number: int, _frame: FrameType | None) -> None:
+        nonlocal first
+        if not stop.is_set():
+            first = clock()
+            stop.set()
+            say("stopping after this batch; once more to stop at once")
+        elif clock() - first >= ONE_REQUEST:
             say("stopped at once; the batch that was under way will be run again")
             os._exit(128 + number)
-        stop.set()
-        say("stopping after this batch; once more to stop at once")
 
+    with _handled_by(heard):
+        yield stop
+
+
+@contextmanager
+def _handled_by(heard: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python hears signals in its main thread only
+        return
     before = {number: signal.signal(number, heard) for number in SIGNALS}
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated, Any
 
 import typer
 
 from weft.cli.checkpoint import CatalogUrl, Config, settings_of
 from weft.cli.failures import told_in_short
+from weft.cli.signals import Ended
 from weft.config import stream_config
 from weft.config.secrets import kept_from
 from weft.config.settings import Place
+
+LOG = logging.getLogger("weft.stream")
 
 Given = dict[Place, tuple[str, Any]]
 
@@ -123,7 +127,10 @@ def stream_command(
     where = f" in the stream {settings.source.name} from {settings.source.spec}"
     with kept_from(settings.secrets()), told_in_short(where):
         give_up_sinks(settings, give_up or ())
-        run_stream(settings)
+        try:
+            run_stream(settings)
+        except Ended as ended:
+            LOG.info("%s before its first batch", ended)
 
 
 def _source(source: str | None) -> Given:

@@ -20,7 +20,8 @@ from weft.catalog.database import CatalogError
 from weft.catalog.entries import LIVE
 from weft.catalog.seeding import Differences, named_sql
 from weft.catalog.status import Trouble
-from weft.cli.logs import configure, fields
+from weft.cli import standard_error
+from weft.cli.logs import configure, fields, take_over_standard_error
 from weft.cli.metrics import served
 from weft.cli.run import read_queries
 from weft.cli.signals import stopping
@@ -57,10 +58,10 @@ def give_up_sinks(config: StreamConfig, names: Sequence[str]) -> None:
 
 def run_stream(config: StreamConfig) -> None:
     """Run the job until it ends or is told to stop."""
-    configure(config.log_level, config.log_format, config.secrets())
+    console = _console(config)
     text = read_queries(Path(config.queries)) if config.queries else None
     queries = None if text is None else parse_file(text)
-    with create_catalog(config.checkpoint, config.catalog_url) as catalog, shown(Console(stderr=True)) as report:
+    with create_catalog(config.checkpoint, config.catalog_url) as catalog, shown(console) as report:
         # what can be said before Spark starts is said before, as that takes seconds
         if queries is not None and catalog.is_seeded():
             _say_changed(catalog.seed(queries))
@@ -80,6 +81,15 @@ def run_stream(config: StreamConfig) -> None:
                     _watch(engine, stop, (heartbeat.say, report), config.secrets())
     if engine.is_drained:
         LOG.info("drained: all windows are closed; new rows need a new checkpoint")
+
+
+def _console(config: StreamConfig) -> Console:
+    """Where people look: with JSON there is no view, only lines; where one is, nobody else writes to its terminal."""
+    configure(config.log_level, config.log_format, config.secrets())
+    with_view = config.log_format == "human" and standard_error.real().isatty()
+    if with_view or config.log_format == "json":
+        take_over_standard_error()
+    return Console(file=standard_error.real(), force_terminal=with_view)
 
 
 def say_idle_routes(sinks: Sequence[Sink], queries: Sequence[str]) -> None:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -15,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.catalog import Status
+from weft.catalog.status import BATCH_FIGURES
 from weft.cli.figures import count, instant, size, span
 from weft.cli.logs import fields
 
@@ -31,20 +34,38 @@ _ENDS = ("stopped", "drained", "failed")
 
 @contextmanager
 def shown(console: Console) -> Iterator[Report]:
-    """Show the statuses that are reported while the block runs."""
+    """Show the statuses that are reported while the block runs: a view on a terminal, else lines."""
     if not console.is_terminal:
         yield Lines().report
         return
-    latest: Status = {"state": "starting"}
-    with Live(get_renderable=lambda: picture(latest), console=console, refresh_per_second=4) as live:
+    with View(console) as view:
+        yield view.report
 
-        def report(status: Status) -> None:
-            nonlocal latest
-            latest = status
-            if status.get("state") in _ENDS:
-                live.refresh()
 
-        yield report
+class View:
+    """Lines until there is something to look at, and then a panel below all lines, drawn again and again."""
+
+    def __init__(self, console: Console) -> None:
+        self._lines = Lines()
+        self._latest: Status = {}
+        self._live = Live(get_renderable=lambda: picture(self._latest), console=console, refresh_per_second=4)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._live.stop()
+
+    def report(self, status: Status) -> None:
+        """Show this from now on."""
+        self._latest = status
+        if not self._live.is_started:
+            if not status.get("batches"):
+                self._lines.report(status)
+                return
+            self._live.start(refresh=True)
+        elif status.get("state") in _ENDS:
+            self._live.refresh()
 
 
 class Lines:
@@ -73,9 +94,8 @@ class Lines:
 
 
 def _figures(status: Status) -> dict[str, object]:
-    """The plain figures of a status; lists and what never changes are left out."""
-    left_out = ("state", "errors", "sinks", "job", "pid", "host", "started", "heartbeat")
-    return {key: value for key, value in status.items() if key not in left_out and value is not None}
+    """What the last batch tells: all of it as it was when that batch was committed, and nothing that came since."""
+    return {key: value for key, value in status.items() if key in BATCH_FIGURES and value is not None}
 
 
 def picture(status: Status, now: float | None = None) -> RenderableType:

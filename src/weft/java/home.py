@@ -11,6 +11,8 @@ from pathlib import Path
 OLDEST_JAVA = 17
 PACKAGED_JAVA = Path(__file__).parent
 """The home of the packaged Java as Spark starts it."""
+DEAF_SPARK_SUBMIT = PACKAGED_JAVA / "bin" / "spark-submit"
+"""Spark's command for a Java that does not hear SIGTERM and SIGINT."""
 
 
 def use_java() -> None:

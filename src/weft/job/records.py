@@ -108,7 +108,9 @@ class Manifest(JsonRecord):
     """Whether ``since`` tells for which rows keys and arguments were evaluated; that of an older Weft does not."""
     answers: dict[str, list[str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    """Queries that a value stopped, and why."""
+    """Queries that stopped it, and why."""
+    left: list[str] = field(default_factory=list)
+    """Queries of the plan that were dropped, paused or refused after the batch was started: it was run without them."""
     refusals: list[tuple[int, str, str]] = field(default_factory=list)
     """Entries, names and reasons of queries that earlier batches stopped, while the catalog was away."""
     counts: dict[str, Any] = field(default_factory=dict)

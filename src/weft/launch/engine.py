@@ -7,8 +7,8 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from uuid import uuid4
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.errors import QueriesError, QueryError, WeftError
@@ -27,10 +27,9 @@ from weft.query.sparksql import parse_file
 from weft.sources.specs import live_source
 from weft.spark.answers import Answers, Staged
 from weft.spark.bind import Bound, Stream, bind
-from weft.spark.failures import culprits, data_error
+from weft.spark.culprits import control_of, surviving
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.finals_place import FinalsPlace
-from weft.spark.rows import slices
 from weft.spark.step import Outcome, StepResult, Totals, step
 from weft.spark.weaving import adapt_woven
 from weft.spark.workers import keep_workers
@@ -252,31 +251,23 @@ class Engine:
         return adapt_woven(plan, stream.rows, self.weaving, self.buckets)
 
     def _run_stream(self, stream: Stream, queries: Sequence[BoundQuery], folder: Folder) -> tuple[Plan, StepResult]:
-        """One step; queries that a data error stops are named and the step is run again without them."""
-        failed: dict[str, str] = {}
-        while True:
-            left = [query for query in queries if query.name not in failed]
-            try:
-                plan = self._plan(stream, left)
-                result = step(plan, stream.rows, folder, self.buckets)
-            except PySparkException as error:
-                if data_error(error) is None:
-                    raise
-                found = self._culprits(stream, left)
-                if not found:
-                    raise
-                failed |= found
-                continue
-            result.outcomes |= {name: Outcome(failure=message) for name, message in failed.items()}
-            return plan, result
+        """One step; queries that stop it are named, and it is run without them."""
+        by_name = {query.name: query for query in queries}
 
-    def _culprits(self, stream: Stream, queries: Sequence[BoundQuery]) -> dict[str, str]:
-        def attempt(some: Sequence[BoundQuery]) -> str | None:
-            try:
-                with slices(stream.rows, self._plan(stream, some)) as cut:
-                    cut.frame.write.format("noop").mode("overwrite").save()
-            except PySparkException as error:
-                return data_error(error)
-            return None
+        def compute(names: Sequence[str], into: Folder = folder) -> tuple[Plan, StepResult]:
+            plan = self._plan(stream, [by_name[name] for name in names])
+            if not names:
+                return plan, StepResult({}, Totals())
+            return plan, step(plan, stream.rows, into, self.buckets)
 
-        return culprits(queries, attempt)
+        def attempt(names: Sequence[str]) -> None:
+            trial = Folder(f"{folder.root}/trial-{uuid4().hex[:8]}")
+            try:
+                compute(names, trial)
+            finally:
+                trial.remove()
+
+        control = control_of(stream, lambda: stream.rows)
+        (plan, result), failed = surviving(list(by_name), compute, attempt, control)
+        result.outcomes |= {name: Outcome(failure=message) for name, message in failed.items()}
+        return plan, result

@@ -8,6 +8,7 @@ import sys
 from pyspark.sql import SparkSession
 
 from weft.java.home import use_java
+from weft.launch.java_process import own_handler_of_sigint, start_java
 from weft.optimize.constants import spark_name
 from weft.spark.workers import MEMORY, start_workers
 
@@ -50,15 +51,19 @@ def local_session(
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # a query that runs out of memory fails its task, and not the JVM that all others run in
+        "spark.executor.killOnFatalError.depth": "0",
         "spark.python.daemon.module": "weft.spark.daemon",
         # what is written here is read here, once and soon: packing it takes longer than that
         "spark.shuffle.compress": str(not (master or "local[*]").startswith("local[")).lower(),
         **(config or {}),
     }
+    start_java({"spark.app.name": app_name, "spark.master": master or f"local[{cores}]", **settings})
     builder = SparkSession.builder.appName(app_name).master(master or f"local[{cores}]")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with own_handler_of_sigint():
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     start_workers(spark)
     return spark

@@ -7,7 +7,6 @@ from functools import partial
 from uuid import uuid4
 
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -16,7 +15,7 @@ from weft.plan.model import batched
 from weft.query.model import WINDOW
 from weft.spark.answers import Staged, computed
 from weft.spark.computing import Computation
-from weft.spark.failures import data_error
+from weft.spark.culprits import spark_control, stopped_alone
 from weft.spark.step import gather
 from weft.store.folder import Folder
 
@@ -87,22 +86,11 @@ def computations(staged: Staged, building: Folder) -> Iterator[Sequence[str]]:
 
 
 def compute(names: Sequence[str], staged: Staged, building: Folder, run: Callable[[Sequence[str]], None]) -> None:
-    """Run the computation; a data error fails only the queries it stems from, which are found by halves."""
-    if not names:
-        return
-    try:
-        run(names)
-    except PySparkException as error:
-        message = data_error(error)
-        if message is None:
-            raise
-        if len(names) == 1:
-            staged.outcomes[names[0]].failure = message
-            building.of(names[0]).remove()
-            return
-        middle = len(names) // 2
-        compute(names[:middle], staged, building, run)
-        compute(names[middle:], staged, building, run)
+    """Run the computation; queries that stop it fail, and no others."""
+    if names:
+        for name, message in stopped_alone(names, run, spark_control(staged.spark)).items():
+            staged.outcomes[name].failure = message
+            building.of(name).remove()
 
 
 def compute_together(computation: Computation, staged: Staged, building: Folder, names: Sequence[str]) -> None:

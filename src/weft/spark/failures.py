@@ -1,24 +1,38 @@
-"""Data errors: which of Spark's errors are the data's fault, and which queries they stop."""
+"""What failed: a value, a query that asks for too much, or the machinery; in few words, and whose fault it may be."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from weft.plan.model import BoundQuery
+from weft.errors import WeftError
+
+
+class JvmGoneError(WeftError):
+    """The JVM died, or its context was stopped from outside."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the JVM that Spark runs in died while a batch was computed\n"
+            "  started again, the job goes on there; if it dies of a query, it finds that one and goes on without it"
+        )
+
+
+DATA = ("22", "P0001")
+"""How SQLSTATEs begin that tell of values: of data, and those that ``raise_error`` gives."""
 
 
 def data_error(error: Exception) -> str | None:
-    """Spark's words if a value was at fault (SQLSTATE 22...: overflow, division, cast), else None."""
+    """Spark's words if a value was at fault (overflow, division, cast, or an error that was asked for), else None."""
     if isinstance(error, PySparkException):
         state = error.getSqlState()
-        if state and state.startswith("22"):
+        if state and state.startswith(DATA):
             return str(error.getMessage()).split("\n== SQL")[0].split(" SQLSTATE:")[0].strip()
-    if isinstance(error, Py4JJavaError) and "SQLSTATE: 22" in str(error):
+    if isinstance(error, Py4JJavaError) and any(f"SQLSTATE: {state}" in str(error) for state in DATA):
         return str(error).split("\n")[1].strip()
     return None
 
@@ -58,20 +72,41 @@ def spark_failure(error: Exception) -> str | None:
     return None
 
 
-def culprits(queries: Sequence[BoundQuery], attempt: Callable[[Sequence[BoundQuery]], str | None]) -> dict[str, str]:
-    """The queries that cannot be computed and why, by halves; ``attempt`` says what stops a set of them, if anything.
+_WORDS = {
+    "java.lang.OutOfMemoryError": "Spark ran out of memory while it was computed",
+    "java.lang.StackOverflowError": "it is nested too deeply for Spark",
+    "Python worker exited": "the worker that computed its answers died, as one does that needs too much memory",
+    "ExecutorLostFailure": "the executor that computed it was lost, as one is that needs too much memory",
+}
+"""What is said of failures whose own words say nothing to whoever wrote the query."""
 
-    Examples
-    --------
-    >>> from types import SimpleNamespace as Q
-    >>> queries = [Q(name=str(n)) for n in range(8)]
-    >>> culprits(queries, lambda some: "bad" if any(q.name in "36" for q in some) else None)
-    {'3': 'bad', '6': 'bad'}
+
+def fault(error: Exception) -> str | None:
+    """What stopped a computation, if a query can have caused it; None if none can.
+
+    A value, memory, a plan that is too deep or too long, and whatever else Spark or our own kernels fail with may be a
+    query's fault. What Weft says on purpose, files that are not there and a JVM that is gone are not: of the last, the
+    next start finds out.
     """
-    message = attempt(queries)
-    if message is None:
-        return {}
-    if len(queries) == 1:
-        return {queries[0].name: message}
-    middle = len(queries) // 2
-    return culprits(queries[:middle], attempt) | culprits(queries[middle:], attempt)
+    if isinstance(error, WeftError | OSError) or jvm_is_gone(error):
+        return None
+    said = data_error(error) or spark_failure(error)
+    if said is None:
+        return "it needs more memory than there is" if isinstance(error, MemoryError) else _own_words(error)
+    trace = error._stackTrace if isinstance(error, CapturedException) else str(error)
+    known = next((words for sign, words in _WORDS.items() if sign in trace), None)
+    return said if known is None else f"{known} ({said.splitlines()[-1].strip()})"
+
+
+def _own_words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".strip().split("\n")[0]
+
+
+def jvm_is_gone(error: Exception) -> bool:
+    """Whether the JVM that Spark runs in has died, or its context was stopped."""
+    if isinstance(error, Py4JNetworkError | ConnectionError | EOFError):
+        return True
+    if isinstance(error, Py4JJavaError | CapturedException):
+        return False  # it answered
+    context = SparkContext._active_spark_context
+    return isinstance(error, Py4JError) and (context is None or context._jsc is None)

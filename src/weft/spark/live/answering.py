@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from weft.algebra.numbers import flatten
 from weft.plan.sheet import QUERY
 from weft.spark.computing import Computation, sheet_schema
-from weft.spark.failures import data_error
+from weft.spark.culprits import spark_control, stopped_alone
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.refeed import Collecting, rdd_of, scanned
 from weft.step.answers import Answer
@@ -119,20 +118,15 @@ class SelectLists:
         self._again: Collecting | None = None
 
     def compute(self, sheets: Mapping[str, pa.Table], writing: Writing, written: Written) -> None:
-        """Compute the queries that have answers; a data error fails only those that it stems from, found by halves."""
-        try:
-            computed = self._computed(pa.concat_tables(sheets.values()))
-        except PySparkException as error:
-            message = data_error(error)
-            if message is None:
-                raise
-            if len(sheets) == 1:
-                written.failed |= dict.fromkeys(sheets, message)
-                return
-            names = list(sheets)
-            for half in (names[: len(names) // 2], names[len(names) // 2 :]):
-                self.compute({name: sheets[name] for name in half}, writing, written)
-            return
+        """Compute the queries that have answers; those that stop it fail, and no others."""
+
+        def run(names: Sequence[str]) -> None:
+            self._write(self._computed(pa.concat_tables([sheets[name] for name in names])), writing, written)
+
+        written.failed |= stopped_alone(list(sheets), run, spark_control(self._spark))
+
+    def _write(self, computed: pa.Table, writing: Writing, written: Written) -> None:
+        """Write what Spark computed, a file a query."""
         numbers = np.asarray(flatten(computed.column(QUERY)))
         for number in np.unique(numbers).tolist():
             target = self._targets[number]

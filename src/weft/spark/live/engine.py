@@ -24,6 +24,7 @@ from weft.job.sink import Sink
 from weft.query.sparksql import parse_file
 from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
+from weft.spark.failures import JvmGoneError, jvm_is_gone
 from weft.spark.live.finals_place import FinalsPlace, check_place
 from weft.spark.live.job import Job
 from weft.spark.live.planning import bind_all
@@ -93,6 +94,7 @@ class LiveEngine:
         self._turn = threading.Lock()
         self._stopped = False
         self._error: BaseException | None = None
+        self._batch_since: float | None = None
         self._tuned = False
         self._query: StreamingQuery | None = None
         self._closed = False
@@ -102,6 +104,7 @@ class LiveEngine:
     def start(self) -> LiveEngine:
         """Take up where the checkpoint is and begin."""
         self.job.recover()
+        self.progress.recovered(self.job)
         if self.job.last.drained:
             return self
         writer = self.source.rows.writeStream.queryName(f"weft-{uuid4().hex[:8]}").foreachBatch(self._batch)
@@ -118,12 +121,15 @@ class LiveEngine:
             if self._stopped:
                 # not a return: Spark would take the batch for done
                 raise WeftError(f"the engine was stopped before batch {number}")
+            self._batch_since = time.time()
             try:
                 self._tune(rows.sparkSession)
                 self.job.process(rows, number)
             except BaseException as error:
                 self._error = error
                 raise
+            finally:
+                self._batch_since = None
 
     def _tune(self, spark: SparkSession) -> None:
         """Settings that suit the shared pass, in the session that Spark gives the stream."""
@@ -162,6 +168,12 @@ class LiveEngine:
                 return True
             self._close()
             raise (self._error or error) from None
+        except Exception as error:
+            if not jvm_is_gone(error):
+                raise
+            self.job.trials.died()
+            self._close()
+            raise JvmGoneError from error
 
     def look(self) -> None:
         """Decide about queries that were added, unless a batch runs, which does so itself."""
@@ -237,9 +249,7 @@ class LiveEngine:
 
     def status(self) -> Status:
         """How the stream is."""
-        status = self.progress.status(self.job)
-        status["state"] = self._state()
-        return status
+        return {**self.progress.status(self.job), "state": self._state(), "batch_since": self._batch_since}
 
     def _state(self) -> JobState:
         if self._error is not None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal, get_args
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -18,7 +17,7 @@ from weft.errors import WeftError
 from weft.job.records import PlanRecord
 from weft.plan.model import Plan
 from weft.spark.bind import Bound, Stream
-from weft.spark.failures import data_error
+from weft.spark.failures import fault
 from weft.spark.live.changes import tree_of
 from weft.spark.live.planning import LivePlan
 from weft.spark.rows import prepare
@@ -45,10 +44,10 @@ def is_for_executors(
         return False
     try:
         return estimated_slices(stream, record, bound, rows) >= MANY_SLICES
-    except PySparkException as error:
-        if data_error(error) is None:
+    except Exception as error:
+        if fault(error) is None:
             raise
-        return False  # the batch will leave out the queries that a value stops; nobody knows what is left of them
+        return False  # the batch will leave out the queries that stop it; nobody knows what is left of them
 
 
 def estimated_slices(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound], rows: DataFrame) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import TypeVar
 from uuid import uuid4
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from weft.catalog.catalog import Catalog
@@ -22,11 +22,12 @@ from weft.job.memory import Memory
 from weft.job.outbox import Outbox
 from weft.job.records import EVERYTHING, UNKEPT, BatchStart, Counts, Manifest, PlanRecord, Settings
 from weft.job.sink import Sink
-from weft.plan.model import BoundQuery
+from weft.job.trials import PROOF, Trial, Trials
 from weft.slicing.edge_rate import MICROSECONDS
 from weft.sources.source import BAD, LiveSource
-from weft.spark.bind import Stream
-from weft.spark.failures import culprits, data_error
+from weft.spark.bind import Bound, Stream
+from weft.spark.culprits import control_of, is_too_much, surviving
+from weft.spark.failures import JvmGoneError, jvm_is_gone
 from weft.spark.live.answering import SelectLists, Written, write_answers
 from weft.spark.live.changes import Past, changed_plan, next_since
 from weft.spark.live.collect import Bringing, Collected, Scattering, collector_of
@@ -36,7 +37,6 @@ from weft.spark.live.on_executors import OnExecutors, listed, state_of
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
 from weft.spark.live.registry import Registry
 from weft.spark.live.shapes import Shapes
-from weft.spark.rows import slices
 from weft.step.finals import Finals
 from weft.step.state import LazyTables, Segment, State, Tables, by_grouping, conformed, open_rows, reach
 from weft.step.turn import turn
@@ -47,6 +47,7 @@ NOTHING = Manifest(batch=-1, plan=0, epoch=0, watermark=None, largest=None)
 """What stands before the first commit."""
 NO_ROWS = Collected(None, 0, 0, None, 0)
 
+Found = TypeVar("Found")
 Listener = Callable[["Job", Manifest], object]
 
 
@@ -58,6 +59,24 @@ class Done:
     state: State
     finals: Finals | None
     attempt: str
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a batch starts from, and goes back to for every attempt at it."""
+
+    start: BatchStart
+    record: PlanRecord
+    """The plan, without queries that are gone since."""
+    bound: Mapping[str, Bound]
+    live: LivePlan | None
+    """The plan before it."""
+    state: State
+    since: Mapping[str, Mapping[str, int]]
+    left: Collection[str] = ()
+    """Queries of the plan that were dropped, paused or refused since the batch was started."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Queries of the plan that cannot be bound any more, and why."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +118,7 @@ class Job:
         self.listeners = listeners
         self.outbox = Outbox(history.checkpoint, sinks)
         self.lease = Lease.take(history.checkpoint)
+        self.trials = Trials(history.checkpoint)
         self.live: LivePlan | None = None
         self.state = State()
         self.finals: Finals | None = None
@@ -141,9 +161,7 @@ class Job:
         """The state as the last manifest lists it."""
         manifest = self.last
         self.state = State()
-        live = self._plan(manifest.plan)
-        if manifest.failed:
-            live = self._left(live, manifest.failed)
+        live = self._plan(manifest.plan, {*manifest.failed, *manifest.left})
         self._follow(live)
         if live.record.buckets:
             self.state = listed(manifest.state)
@@ -153,15 +171,15 @@ class Job:
             if tables:
                 self.state.segments.append(Segment(tables, level, file))
 
-    def _plan(self, version: int) -> LivePlan:
-        """A plan by its version; the present one if it has that."""
+    def _plan(self, version: int, left: Collection[str] = ()) -> LivePlan:
+        """A plan by its version without some queries; the present one if it has that."""
         if self.live is not None and self.live.record.version == version:
             return self.live
-        record = self.history.plan(version)
+        record = without(self.history.plan(version), left)
         bound, errors = self.registry.bind(record.queries)
         if errors:
-            raise WeftError("a query of the running plan cannot be bound any more:\n" + "\n".join(errors.values()))
-        return live_plan(self.stream, record, bound)
+            self.registry.refuse([(record.entries[name], name, reason) for name, reason in errors.items()])
+        return live_plan(self.stream, without(record, errors), bound)
 
     # --------------------------------------------------------------------------------------------------- batches
 
@@ -172,14 +190,12 @@ class Job:
                 f"{self.history.checkpoint.root} is drained: all its windows are closed; new rows need a new checkpoint"
             )
         if batch > self.last.batch:
-            start = self._begin(batch, rows, drain=False)
-            self._commit(self._run(rows, start))
+            self._commit(self._run(rows, self._begin(batch, rows, drain=False)))
 
     def drain(self) -> None:
         """Close all windows: the last step of a bounded stream."""
         if not self.last.drained:
-            start = self._begin(self.last.batch + 1, None, drain=True)
-            self._commit(self._finish(NO_ROWS, start, {}))
+            self._commit(self._run(None, self._begin(self.last.batch + 1, None, drain=True)))
 
     def look(self) -> None:
         """Decide about new queries between two batches."""
@@ -188,26 +204,32 @@ class Job:
             # a batch that was started before a crash is run as it was started
             self.registry.look(following + (self.history.started(following) is not None))
 
-    def _begin(self, batch: int, rows: DataFrame | None, *, drain: bool) -> BatchStart:
-        """What the batch starts from, as it was written down if it was started before; plan and state follow it."""
+    def _begin(self, batch: int, rows: DataFrame | None, *, drain: bool) -> Ground:
+        """What the batch starts from, as it was written down if it was started before."""
         self.clock = Clock()
         self.lease.check()
         self._describe(batch, "plan")
         start = self.history.started(batch)
+        is_replayed = start is not None
         if start is None:
-            version = self._wanted_plan(rows, batch)
-            start = self.history.start(BatchStart(batch, version, self.last.watermark, self.lease.epoch, drain))
-        else:
-            self.registry.accept(self.history.plan(start.plan), batch)
-        live = self._plan(start.plan)
-        if live is not self.live:
-            if self.kept:
-                since = next_since(self.last.since, self.live, live, self.last.largest)
-                self.kept[-1] = replace(self.last, since=since)
-            self._follow(live)
-        self._describe(batch, "rows to slices")
+            start = self._start(batch, rows, drain=drain)
+        record = self.history.plan(start.plan) if self.live is None else self._known(start.plan, self.live)
+        left = self.registry.gone(record) if is_replayed else set()
+        record = without(record, left)
+        bound, errors = self.registry.bind(record.queries)
+        record = without(record, errors)
+        if is_replayed:
+            self.registry.accept(record, batch)
         self.clock.note("start")
-        return start
+        return Ground(start, record, bound, self.live, self.state, self.last.since, left, errors)
+
+    def _start(self, batch: int, rows: DataFrame | None, *, drain: bool) -> BatchStart:
+        """Decide what a batch starts from, and write it down."""
+        version = self._guarded(lambda: self._wanted_plan(rows, batch))
+        return self.history.start(BatchStart(batch, version, self.last.watermark, self.lease.epoch, drain))
+
+    def _known(self, version: int, live: LivePlan) -> PlanRecord:
+        return live.record if live.record.version == version else self.history.plan(version)
 
     def _describe(self, batch: int, part: str) -> None:
         """Have Spark's own pages show what the next jobs are for."""
@@ -226,47 +248,78 @@ class Job:
         if live.record.buckets:
             self._executors = OnExecutors(self.stream.session, self.history.checkpoint, live)
 
-    def _run(self, rows: DataFrame, start: BatchStart) -> Done:
-        """Compute a batch; queries that a value stops are left out, by name, and all others go on."""
-        failed: dict[str, str] = {}
-        while True:
-            assert self.live is not None and self._collector is not None
-            try:
-                collected = self._collector.collect(rows, start.watermark)
-            except PySparkException as error:
-                found = self._culprits(self.live, rows) if data_error(error) else {}
-                if not found:
-                    raise
-            else:
-                if collected.bad and self.source.letters is not None:
-                    self._describe(start.batch, "bad records")
-                    self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch, self.settings.run)
-                return self._finish(collected, start, failed)
-            failed |= found
-            self._follow(self._left(self.live, found))
+    def _run(self, rows: DataFrame | None, ground: Ground) -> Done:
+        """Compute a batch; queries that stop it are left out, by name, and all others go on."""
+        batch, names = ground.start.batch, list(ground.record.queries)
+
+        def compute(some: Sequence[str]) -> Done:
+            return self._computed(rows, ground, some)
+
+        def attempt(some: Sequence[str]) -> None:
+            self._swept = False  # what it writes counts for nobody
+            compute(some)
+
+        def try_apart(some: Sequence[str]) -> None:
+            is_too_much(some, attempt)
+
+        def run() -> tuple[Done, dict[str, str]]:
+            died = self.trials.culprit(batch, names, self._new(ground.record), try_apart)
+            left = [name for name in names if name not in died]
+            self.trials.begin(Trial(batch, left))
+            control = control_of(self.stream, lambda: self.stream.empty if rows is None else self._readable(rows))
+            done, failed = surviving(left, compute, attempt, control)
+            return done, {**died, **failed}
+
+        done, failed = self._guarded(run)
+        manifest = done.manifest
+        failed = {**ground.failed, **failed, **manifest.failed}
+        return replace(done, manifest=replace(manifest, failed=failed, left=sorted(ground.left)))
+
+    def _guarded(self, work: Callable[[], Found]) -> Found:
+        """Do some work; that the JVM died of it is written down for the next start."""
+        try:
+            return work()
+        except Exception as error:
+            if not jvm_is_gone(error):
+                self.trials.failed()
+                raise
+            self.trials.died()
+            raise JvmGoneError from error
+
+    def _new(self, record: PlanRecord) -> set[str]:
+        """The queries of a plan that no batch was committed with."""
+        before = self.history.plan(self.last.plan).entries if self.kept else {}
+        return {name for name, entry in record.entries.items() if before.get(name) != entry}
+
+    def _computed(self, rows: DataFrame | None, ground: Ground, names: Collection[str]) -> Done:
+        """The batch for some queries alone; nothing of an earlier attempt is left."""
+        record = without(ground.record, ground.record.queries.keys() - set(names))
+        if self.live is None or self.live.record != record:
+            live = live_plan(self.stream, record, ground.bound)
+            if self.kept:
+                since = next_since(ground.since, ground.live, live, self.last.largest)
+                self.kept[-1] = replace(self.last, since=since)
+            self.state = ground.state
+            self._follow(live)
+        assert self._collector is not None
+        start = ground.start
+        self._describe(start.batch, "rows to slices")
+        if rows is None:
+            return self._finish(NO_ROWS, start)
+        collected = self._collector.collect(rows, start.watermark)
+        if collected.bad and self.source.letters is not None:
+            self._describe(start.batch, "bad records")
+            self.source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch, self.settings.run)
+        return self._finish(collected, start)
 
     def _left(self, live: LivePlan, failed: Collection[str]) -> LivePlan:
-        """What is left of a plan without the queries that a value stopped: a plan that has yet to be written down."""
+        """What is left of a plan without the queries that stopped it: a plan that has yet to be written down."""
         return live_plan(self.stream, without(live.record, failed), live.bound)
-
-    def _culprits(self, live: LivePlan, rows: DataFrame) -> dict[str, str]:
-        """The queries that cannot be computed over these rows, and why."""
-
-        def attempt(some: Sequence[BoundQuery]) -> str | None:
-            others = {query.name for query in live.plan.queries} - {query.name for query in some}
-            try:
-                with slices(self._readable(rows), self._left(live, others).plan) as cut:
-                    cut.frame.write.format("noop").mode("overwrite").save()
-            except PySparkException as error:
-                return data_error(error)
-            return None
-
-        return culprits(live.plan.queries, attempt)
 
     def _readable(self, rows: DataFrame) -> DataFrame:
         return rows if self.source.letters is None else rows.where(f"{BAD} IS NULL").drop(BAD)
 
-    def _finish(self, collected: Collected, start: BatchStart, failed: Mapping[str, str]) -> Done:
+    def _finish(self, collected: Collected, start: BatchStart) -> Done:
         """The second half of the step, and its files."""
         live = self.live
         assert live is not None
@@ -297,7 +350,7 @@ class Job:
             since=self._since(live, watermark, largest),
             evaluated=True,
             answers={name: [f"{attempt}/{file}" for file in files] for name, files in turned.written.files.items()},
-            failed={**failed, **turned.written.failed},
+            failed=turned.written.failed,
             refusals=list(self.registry.refusals),
             counts=asdict(counts),
             drained=start.drain,
@@ -392,7 +445,8 @@ class Job:
     def _deliver(self, manifest: Manifest) -> None:
         """Hand a batch to the sinks; queries without answers are told of once."""
         live = self._plan(manifest.plan)
-        names = manifest.answers if self._told == manifest.plan else live.record.queries
+        told = manifest.answers if self._told == manifest.plan else live.record.queries
+        names = [name for name in told if name in live.bound]
         self._told = manifest.plan
         self.outbox.deliver(committed_batch(self.history.checkpoint, manifest, live, names, self.settings.run))
 
@@ -417,7 +471,7 @@ class Job:
                 raise
             self.registry.miss(error)
             return self._kept(live.record, batch).version
-        record = self._kept(self._next_record(wanted, rows), batch)
+        record = self._kept(self._next_record(wanted, self._harmless(rows, batch)), batch)
         if version is not None:
             # as it was before the entries were read: a change that came in between is seen at the next batch
             self.registry.planned(version, record, batch)
@@ -431,6 +485,14 @@ class Job:
             record = self.history.keep_plan(record)
             self.registry.describe(record, batch, self.last.watermark)
         return record
+
+    def _harmless(self, rows: DataFrame | None, batch: int) -> DataFrame | None:
+        """The rows to look at for a better plan; none if processes died of that."""
+        if rows is None:
+            return None
+        self.trials.begin(Trial(batch, []))
+        known = self.trials.last(batch)
+        return rows if known is None or known.tries <= PROOF else None
 
     def _next_record(self, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
         if self.live is None or self.last.largest is None:

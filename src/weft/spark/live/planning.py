@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from weft.errors import QueriesError, QueryError
@@ -16,7 +15,8 @@ from weft.plan.build import build, join
 from weft.plan.model import BoundQuery, Grouping, Plan
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Bound, Stream, bind
-from weft.spark.failures import culprits, data_error
+from weft.spark.culprits import blamed, control_of
+from weft.spark.failures import fault
 from weft.spark.live.refeed import arrow_type
 from weft.spark.packed import packing_of
 from weft.spark.rows import slices
@@ -107,7 +107,7 @@ def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique
     plan = build(stream.name, stream.event_time, [one.query for one in wanted.bound.values()], technique)
     sampled = rows is not None and bool(plan.queries)
     if rows is not None and sampled:
-        plan = fitted(plan, rows)
+        plan = fitted(stream, plan, rows)
     members = [[query.name for query in grouping.queries] for grouping in plan.groupings]
     for names in members:
         names += [name for name, original in plan.same_as.items() if original in names]
@@ -120,27 +120,25 @@ def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique
     )
 
 
-def fitted(plan: Plan, rows: DataFrame) -> Plan:
-    """The plan fitted to the data; queries that a value stops stand apart, for the batch to leave them out by name."""
+def fitted(stream: Stream, plan: Plan, rows: DataFrame) -> Plan:
+    """The plan fitted to the data; queries that cannot be looked at stand apart, for the batch to leave out by name."""
+    by_name = {query.name: query for query in plan.queries}
+
+    def of(names: Iterable[str]) -> Plan:
+        return build(plan.stream, plan.event_time, [by_name[name] for name in names], plan.technique)
+
     try:
         return adapt(plan, rows)
-    except PySparkException as error:
-        if data_error(error) is None:
+    except Exception as error:
+        control = control_of(stream, lambda: rows)
+        stopped = blamed(list(by_name), error, lambda names: look(of(names), rows), control)
+    try:
+        good = adapt(of(name for name in by_name if name not in stopped), rows)
+    except Exception as error:
+        if fault(error) is None:
             raise
-
-    def of(some: Iterable[BoundQuery]) -> Plan:
-        return build(plan.stream, plan.event_time, some, plan.technique)
-
-    def attempt(some: Sequence[BoundQuery]) -> str | None:
-        try:
-            look(of(some), rows)
-        except PySparkException as error:
-            return data_error(error)
-        return None
-
-    stopped = culprits(plan.queries, attempt)
-    good = adapt(of(query for query in plan.queries if query.name not in stopped), rows)
-    bad = of(query for query in plan.queries if query.name in stopped)
+        return plan  # they stop each other: the batch will find out
+    bad = of(name for name in by_name if name in stopped)
     return replace(plan, groupings=(*good.groupings, *bad.groupings))
 
 
@@ -180,7 +178,9 @@ def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) ->
 
 
 def without(record: PlanRecord, names: Collection[str]) -> PlanRecord:
-    """The same plan without some queries; it has no version until it is kept."""
+    """The same plan without some queries; one that loses any has no version until it is kept."""
+    if record.queries.keys().isdisjoint(names):
+        return record
     groupings = [
         {**one, "queries": left}
         for one in record.groupings

@@ -76,6 +76,15 @@ class Registry:
                 self.catalog.refuse(name, message, id=entries[name].id)
             # and once more: a query goes on whose place a refused one was to take
 
+    def gone(self, record: PlanRecord) -> set[str]:
+        """The queries of a plan that the catalog has not any more: dropped, paused or refused since, or replaced."""
+        try:
+            wanted = self.wanted().entries
+        except CatalogError as error:
+            self.miss(error)
+            return set()
+        return {name for name, entry in record.entries.items() if wanted.get(name) != entry}
+
     def accept(self, record: PlanRecord, batch: int) -> None:
         """Say that the queries of a plan are answered from ``batch`` on."""
         self.shapes.keep({name: self._bound[name][1] for name in record.queries if name in self._bound})
