@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,9 @@ from oracle.generate import Workload
 from weft.catalog import create_catalog
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
-from weft.job.records import PlanRecord, Settings
+from weft.job.records import Settings
 from weft.launch.engine import Engine
+from weft.plan.record import PlanRecord
 from weft.sinks.parquet import ParquetSink
 from weft.sources.source import LiveSource
 from weft.spark.answers import with_schema
@@ -83,11 +84,11 @@ class PlannedJob(Job):
         self.planned = planned
         self.registry._bound = planned.bound
 
-    def _plan(self, version: int) -> LivePlan:
-        record = self.history.plan(version)
+    def _plan(self, version: int, left: Collection[str] = ()) -> LivePlan:
+        record = self.history.plan(version).without(left)
         key = _key(record)
         if key not in self.planned.plans:
-            self.planned.plans[key] = super()._plan(version)
+            self.planned.plans[key] = super()._plan(version, left)
         return replace(self.planned.plans[key], record=record)
 
     def _follow(self, live: LivePlan) -> None:

@@ -208,7 +208,7 @@ def test_the_first_rows_tell_where_finals_run_and_a_checkpoint_keeps_to_it(spark
     again.feed([(BEGIN + 20 * SECOND, "a", 1, 0.0)])
     assert again.job.live.record.buckets == many.job.buckets
     first, second = again.job.live.record.groupings
-    assert (first["placing"], second["placing"]) == ([*again.job.live.groupings["g0"].key_columns], [])
+    assert (first.placing, second.placing) == (again.job.live.groupings["g0"].key_columns, ())
 
 
 def test_state_that_stays_in_its_bucket_is_bounded_and_leaves_no_other_files(spark, tmp_path):

@@ -16,10 +16,10 @@ from live.live_cases import BEGIN, Case, case_of, close_case, naive_query, sql
 from live.naive_stream import NaiveStream
 from weft.catalog.database import CatalogError, Database
 from weft.job.history import History
-from weft.job.records import PlanRecord
+from weft.optimize import planner
 from weft.optimize.constants import Constants
+from weft.plan.record import PlanRecord
 from weft.slicing.time_window import TimeWindow
-from weft.spark import sample
 from weft.spark.live.registry import Registry
 
 LATENESS = 5 * SECOND
@@ -198,8 +198,8 @@ def test_an_argument_that_was_evaluated_for_a_filter_does_not_answer_a_new_query
 
 @pytest.mark.parametrize("conditional", [False, True])
 def test_a_key_that_was_evaluated_for_other_rows_does_not_answer_a_new_query(spark, tmp_path, monkeypatch, conditional):
-    chosen = sample.choose_sharding
-    monkeypatch.setattr(sample, "choose_sharding", lambda one: replace(chosen(one), conditional=conditional))
+    chosen = planner.choose_sharding
+    monkeypatch.setattr(planner, "choose_sharding", lambda one: replace(chosen(one), conditional=conditional))
     stream = Added(spark, tmp_path, {"a": replace(COUNT, where=50), "d": replace(COUNT, by="v % 3")})
     stream.feed(8)
     (grouping,) = stream.driven.job.live.groupings.values()

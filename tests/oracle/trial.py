@@ -14,7 +14,8 @@ from oracle.data import Stream
 from oracle.generate import Workload
 from oracle.queries import Asked
 from weft.errors import WeftError
-from weft.spark import sample, step
+from weft.optimize import sampled
+from weft.spark import step
 
 REDUCTIONS = 14
 """How many smaller trials a difference is worth."""
@@ -47,12 +48,12 @@ def weft_rows(spark: Any, stream: Stream, queries: Sequence[Asked]) -> dict[str,
 @contextmanager
 def cramped() -> Iterator[None]:
     """Slices are left unmerged whatever order rows come in, and workers hold hardly any of them at once."""
-    before = sample.FEW_FALLS, step.AT_ONCE
-    sample.FEW_FALLS, step.AT_ONCE = 1.0, 20
+    before = sampled.FEW_FALLS, step.AT_ONCE
+    sampled.FEW_FALLS, step.AT_ONCE = 1.0, 20
     try:
         yield
     finally:
-        sample.FEW_FALLS, step.AT_ONCE = before
+        sampled.FEW_FALLS, step.AT_ONCE = before
 
 
 def trial(spark: Any, session: Any, stream: Stream, queries: Sequence[Asked]) -> Trial:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from weft.errors import WeftError
 from weft.job import segments
 from weft.job.checkpoint import Checkpoint
-from weft.job.records import BatchStart, Manifest, PlanRecord, Settings
+from weft.job.records import BatchStart, Manifest, Settings
+from weft.plan.record import PlanRecord
 
 BATCHES = "batches"
 PLANS = "plans"

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-Record = TypeVar("Record", bound="JsonRecord")
+from weft.plan.record import JsonRecord
 
-UNKEPT = 0
-"""The version of a plan that has yet to be written down."""
 EVERYTHING = "*"
 """Stands in ``since`` for the slices themselves."""
-
-
-class JsonRecord:
-    """A record that is kept as JSON; fields of a newer Weft are passed over."""
-
-    def dump(self) -> bytes:
-        """The record as bytes."""
-        return json.dumps(asdict(self)).encode()  # type: ignore[call-overload]
-
-    @classmethod
-    def load(cls, data: bytes) -> Self:
-        """The record of these bytes."""
-        found: dict[str, Any] = json.loads(data)
-        known = {item.name for item in fields(cls)}  # type: ignore[arg-type]
-        return cls(**{name: value for name, value in found.items() if name in known})
 
 
 @dataclass(frozen=True)
@@ -39,27 +21,6 @@ class Settings(JsonRecord):
     event_time: str
     lateness: int
     """In microseconds."""
-
-
-@dataclass(frozen=True)
-class PlanRecord(JsonRecord):
-    """A plan: queries by their texts, who shares slices with whom, and from when on late-comers are answered."""
-
-    version: int
-    queries: dict[str, str]
-    """The statement of each query that is answered, by its name."""
-    entries: dict[str, int]
-    """The number of each query's entry in the catalog: one that was dropped and added again is another query."""
-    groupings: list[dict[str, Any]]
-    """``id``, names of ``queries``, whether it is ``conditional``; with buckets, the key columns ``placing`` tells."""
-    first: dict[str, int] = field(default_factory=dict)
-    """When the first window of a query may start, where it came after the stream had begun."""
-    next_id: int = 0
-    technique: str = "auto"
-    sampled: bool = False
-    """Whether it was fitted to a sample of rows."""
-    buckets: int = 0
-    """In how many parts the executors keep the state and answer from it; 0 if the driver's process does all of it."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from weft.job.checkpoint import Checkpoint
-from weft.job.records import JsonRecord
+from weft.plan.record import JsonRecord
 
 FILE = "trial.json"
 PROOF = 2

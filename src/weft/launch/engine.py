@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.errors import QueriesError, QueryError, WeftError
 from weft.job.sink import Sink
 from weft.launch.session import local_session, name_of
+from weft.optimize import planner
 from weft.optimize.constants import Constants
 from weft.optimize.entry import ModelName, capacities_of, check_optimizer
+from weft.optimize.planner import Asked
 from weft.optimize.weaving import DEFAULT, Weaving
-from weft.plan.build import build
 from weft.plan.explain import explain
 from weft.plan.model import BoundQuery, Plan
 from weft.plan.sheet import Sheet, sheet
@@ -30,8 +31,8 @@ from weft.spark.bind import Bound, Stream, bind
 from weft.spark.culprits import control_of, surviving
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.finals_place import FinalsPlace
+from weft.spark.sample import look
 from weft.spark.step import Outcome, StepResult, Totals, step
-from weft.spark.weaving import adapt_woven
 from weft.spark.workers import keep_workers
 from weft.store.folder import Folder
 
@@ -234,6 +235,7 @@ class Engine:
             sinks,
             catalog_url=catalog,
             technique=self.technique,
+            weaving=self.weaving,
             finals=finals,
             buckets=self.buckets,
             pace=pace,
@@ -247,8 +249,11 @@ class Engine:
         return [bound.query for bound in self._queries.values() if bound.query.query.stream.lower() == mine]
 
     def _plan(self, stream: Stream, queries: Sequence[BoundQuery]) -> Plan:
-        plan = build(stream.name, stream.event_time, queries, self.technique)
-        return adapt_woven(plan, stream.rows, self.weaving, self.buckets)
+        asked = Asked(
+            *(stream.name, stream.event_time, queries, self.weaving, self.technique, self.buckets),
+            look=lambda drafted: look(drafted, stream.rows),
+        )
+        return planner.plan(asked).plan
 
     def _run_stream(self, stream: Stream, queries: Sequence[BoundQuery], folder: Folder) -> tuple[Plan, StepResult]:
         """One step; queries that stop it are named, and it is run without them."""

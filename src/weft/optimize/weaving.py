@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from weft.optimize.constants import Constants
 from weft.optimize.cost import Traffic
@@ -22,6 +23,7 @@ from weft.slicing.edge_rate import edge_rate
 from weft.slicing.edges_bitmap import unit_of
 from weft.slicing.progression import Progression, contains
 
+Levels = Literal[2, 3]
 DEFAULT = "weft"
 WORTH_WEAVING = 0.3
 """Weaving saves no more than the merging of slices, and takes a second for a thousand queries: below this share of all
@@ -80,31 +82,31 @@ def nested(grouping: Grouping) -> bool:
 
 def weave(grouping: Grouping, seen: Seen, weaving: Weaving) -> tuple[Grouping, ...]:
     """The grouping as a forest: with its trees, or as a grouping a tree where each is to cut the rows itself."""
-    traffic = Traffic(max(seen.groups, 1.0), columns_of(grouping.queries))
     constants = weaving.constants or Constants.load()
     if weaving.is_default and not worth_weaving(grouping, seen, constants):
         return (simply_cut(replace(grouping, trees=(one_tree(grouping),)), seen, constants),)
-    questions = [(query.name, query.window) for query in grouping.queries]
-    forests = [
-        optimize(
-            questions,
-            seen.rate,
-            weaving.optimizer,
-            model=weaving.model,
-            nodes=weaving.capacities or 1,
-            constants=constants,
-            traffic=traffic,
-            seed=weaving.seed,
-            levels=levels,
-        )
-        for levels in ((2, 3) if weaving.model == "calibrated" else (None,))
-    ]
+    levels: tuple[Levels | None, ...] = (2, 3) if weaving.model == "calibrated" else (None,)
+    forests = [_forest(grouping, seen, weaving, constants, level) for level in levels]
     every = [planted(grouping, forest) for forest in forests]
     if weaving.is_default:
         every.append((replace(grouping, trees=(one_tree(grouping),)),))
     if weaving.model == "calibrated":
         every = [tuple(simply_cut(one, seen, constants) for one in some) for some in every]
     return min(every, key=lambda some: predicted(some, seen, constants))
+
+
+def _forest(grouping: Grouping, seen: Seen, weaving: Weaving, constants: Constants, levels: Levels | None) -> Forest:
+    return optimize(
+        [(query.name, query.window) for query in grouping.queries],
+        seen.rate,
+        weaving.optimizer,
+        model=weaving.model,
+        nodes=weaving.capacities or 1,
+        constants=constants,
+        traffic=Traffic(max(seen.groups, 1.0), columns_of(grouping.queries)),
+        seed=weaving.seed,
+        levels=levels,
+    )
 
 
 def simply_cut(grouping: Grouping, seen: Seen, constants: Constants) -> Grouping:
@@ -177,3 +179,14 @@ def worth_weaving(grouping: Grouping, seen: Seen, constants: Constants) -> bool:
 
 def _items(grouping: Grouping) -> tuple[Item, ...]:
     return items_of((query.name, query.window) for query in grouping.queries)
+
+
+def rewoven(grouping: Grouping, seen: Seen, weaving: Weaving) -> Grouping:
+    """A grouping of a running stream with the trees that suit its queries now; rows are cut where they are."""
+    constants = weaving.constants or Constants.load()
+    one = replace(grouping, trees=(one_tree(grouping),))
+    if weaving.is_default and not worth_weaving(grouping, seen, constants):
+        return one
+    forest = _forest(grouping, seen, weaving, constants, levels=3 if weaving.model == "calibrated" else None)
+    every = [one, replace(grouping, trees=forest.trees)]
+    return min(every if weaving.is_default else every[1:], key=lambda each: predicted([each], seen, constants))

@@ -162,6 +162,8 @@ class Grouping:
     """How its queries are woven: each tree puts slices of its own together; without any, every query does."""
     placed: bool = False
     """Whether each tree is answered on its own node; otherwise keys are spread over all of them."""
+    node: int | None = None
+    """The one node that keeps its slices, where that was said."""
 
     @cached_property
     def hashed(self) -> bool:

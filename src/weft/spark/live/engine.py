@@ -21,6 +21,7 @@ from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
 from weft.job.records import Settings
 from weft.job.sink import Sink
+from weft.optimize.weaving import Weaving
 from weft.query.sparksql import parse_file
 from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
@@ -64,6 +65,7 @@ class LiveEngine:
         *,
         catalog_url: str | None = None,
         technique: str = "auto",
+        weaving: Weaving | None = None,
         finals: FinalsPlace = "auto",
         buckets: int | None = None,
         pace: Pace | None = None,
@@ -87,6 +89,7 @@ class LiveEngine:
             self.catalog,
             sinks,
             technique=technique,
+            weaving=weaving,
             finals=finals,
             buckets=buckets,
             listeners=[self.progress.note],

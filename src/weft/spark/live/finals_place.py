@@ -14,11 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.errors import WeftError
-from weft.job.records import PlanRecord
-from weft.plan.model import Plan
+from weft.plan.model import Grouping, Plan
+from weft.plan.record import GroupingRecord, PlanRecord, restored_grouping
 from weft.spark.bind import Bound, Stream
 from weft.spark.failures import fault
-from weft.spark.live.changes import tree_of
 from weft.spark.live.planning import LivePlan
 from weft.spark.rows import prepare
 from weft.step.state import GROUPING
@@ -52,8 +51,8 @@ def is_for_executors(
 
 def estimated_slices(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound], rows: DataFrame) -> int:
     """About how many slices, by key and shard, some rows make in groupings that can be split into buckets."""
-    trees = (tree_of(described, bound) for described in record.groupings)
-    groupings = tuple(tree for tree in trees if tree.placing_columns)
+    every = (grouping_from(one, bound) for one in record.groupings)
+    groupings = tuple(grouping for grouping in every if grouping.placing_columns)
     if not groupings:
         return 0
     queries = tuple(query for grouping in groupings for query in grouping.queries)
@@ -70,20 +69,31 @@ def in_buckets(record: PlanRecord, buckets: int, bound: Mapping[str, Bound]) -> 
     """The plan with its state in so many buckets; groupings that are placed already stay where they are."""
     if not buckets:
         return record
-    groupings = [
-        described
-        if "placing" in described
-        else {**described, "placing": sorted(tree_of(described, bound).placing_columns)}
-        for described in record.groupings
-    ]
+    groupings = tuple(
+        one
+        if one.placing is not None
+        else replace(one, placing=tuple(sorted(grouping_from(one, bound).placing_columns)))
+        for one in record.groupings
+    )
     return replace(record, groupings=groupings, buckets=buckets)
+
+
+def grouping_from(record: GroupingRecord, bound: Mapping[str, Bound]) -> Grouping:
+    """A grouping as it is recorded."""
+    return restored_grouping(record, [bound[name].query for name in record.queries])
 
 
 def bucket_text(live: LivePlan) -> str:
     """The bucket of a slice as one native Spark expression; by its grouping alone where that has no key for it."""
     choices = []
-    for number, described in enumerate(live.record.groupings):
-        slots = {name: slot for slot, name in live.names[described["id"]].items()}
-        keys = [f"'{described['id']}'", *(slots[name] for name in described["placing"])]
-        choices.append(f"WHEN {number} THEN pmod(hash({', '.join(keys)}), {live.record.buckets})")
+    nodes = max((one.node + 1 for one in live.record.groupings if one.node is not None), default=1)
+    share = max(live.record.buckets // nodes, 1)
+    for number, one in enumerate(live.record.groupings):
+        slots = {name: slot for slot, name in live.names[one.id].items()}
+        keys = ", ".join([f"'{one.id}'", *(slots[name] for name in one.placing or ())])
+        if one.node is None:
+            bucket = f"pmod(hash({keys}), {live.record.buckets})"
+        else:
+            bucket = f"{one.node * share} + pmod(hash({keys}), {share})"
+        choices.append(f"WHEN {number} THEN {bucket}")
     return f"CAST(CASE {GROUPING} {' '.join(choices)} END AS INT)"

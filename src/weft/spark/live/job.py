@@ -13,28 +13,31 @@ from pyspark.sql import DataFrame
 
 from weft.catalog.catalog import Catalog
 from weft.catalog.database import CatalogError
-from weft.errors import WeftError
+from weft.errors import UseError, WeftError
 from weft.job import segments
 from weft.job.clock import Clock, largest_of, watermark_after
 from weft.job.history import ANSWERS, History
 from weft.job.lease import Lease
 from weft.job.memory import Memory
 from weft.job.outbox import Outbox
-from weft.job.records import EVERYTHING, UNKEPT, BatchStart, Counts, Manifest, PlanRecord, Settings
+from weft.job.records import EVERYTHING, BatchStart, Counts, Manifest, Settings
 from weft.job.sink import Sink
 from weft.job.trials import PROOF, Trial, Trials
+from weft.optimize.planner import Asked, plan
+from weft.optimize.weaving import Weaving
+from weft.plan.record import UNKEPT, PlanRecord
 from weft.slicing.edge_rate import MICROSECONDS
 from weft.sources.source import BAD, LiveSource
 from weft.spark.bind import Bound, Stream
 from weft.spark.culprits import control_of, is_too_much, surviving
 from weft.spark.failures import JvmGoneError, jvm_is_gone
 from weft.spark.live.answering import SelectLists, Written, write_answers
-from weft.spark.live.changes import Past, changed_plan, next_since
+from weft.spark.live.changes import Past, next_since
 from weft.spark.live.collect import Bringing, Collected, Scattering, collector_of
 from weft.spark.live.committed import committed_batch
 from weft.spark.live.finals_place import FinalsPlace, in_buckets, is_for_executors
 from weft.spark.live.on_executors import OnExecutors, listed, state_of
-from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, without
+from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, recorded
 from weft.spark.live.registry import Registry
 from weft.spark.live.shapes import Shapes
 from weft.step.finals import Finals
@@ -103,6 +106,7 @@ class Job:
         sinks: Sequence[Sink],
         *,
         technique: str = "auto",
+        weaving: Weaving | None = None,
         finals: FinalsPlace = "auto",
         buckets: int | None = None,
         listeners: Sequence[Listener] = (),
@@ -113,6 +117,9 @@ class Job:
         self.source = source
         self.registry = Registry(stream, catalog, Shapes(history.checkpoint))
         self.technique = technique
+        self.weaving = weaving or Weaving()
+        if len(self.weaving.capacities) > 1 and finals == "driver":
+            raise UseError("nodes are executors: leave finals at auto or executors, or leave nodes out")
         self.finals_place = finals
         self.buckets = buckets or stream.rows.sparkSession.sparkContext.defaultParallelism
         self.listeners = listeners
@@ -175,11 +182,11 @@ class Job:
         """A plan by its version without some queries; the present one if it has that."""
         if self.live is not None and self.live.record.version == version:
             return self.live
-        record = without(self.history.plan(version), left)
+        record = self.history.plan(version).without(left)
         bound, errors = self.registry.bind(record.queries)
         if errors:
             self.registry.refuse([(record.entries[name], name, reason) for name, reason in errors.items()])
-        return live_plan(self.stream, without(record, errors), bound)
+        return live_plan(self.stream, record.without(errors), bound)
 
     # --------------------------------------------------------------------------------------------------- batches
 
@@ -215,9 +222,9 @@ class Job:
             start = self._start(batch, rows, drain=drain)
         record = self.history.plan(start.plan) if self.live is None else self._known(start.plan, self.live)
         left = self.registry.gone(record) if is_replayed else set()
-        record = without(record, left)
+        record = record.without(left)
         bound, errors = self.registry.bind(record.queries)
-        record = without(record, errors)
+        record = record.without(errors)
         if is_replayed:
             self.registry.accept(record, batch)
         self.clock.note("start")
@@ -293,7 +300,7 @@ class Job:
 
     def _computed(self, rows: DataFrame | None, ground: Ground, names: Collection[str]) -> Done:
         """The batch for some queries alone; nothing of an earlier attempt is left."""
-        record = without(ground.record, ground.record.queries.keys() - set(names))
+        record = ground.record.without(ground.record.queries.keys() - set(names))
         if self.live is None or self.live.record != record:
             live = live_plan(self.stream, record, ground.bound)
             if self.kept:
@@ -314,7 +321,7 @@ class Job:
 
     def _left(self, live: LivePlan, failed: Collection[str]) -> LivePlan:
         """What is left of a plan without the queries that stopped it: a plan that has yet to be written down."""
-        return live_plan(self.stream, without(live.record, failed), live.bound)
+        return live_plan(self.stream, live.record.without(failed), live.bound)
 
     def _readable(self, rows: DataFrame) -> DataFrame:
         return rows if self.source.letters is None else rows.where(f"{BAD} IS NULL").drop(BAD)
@@ -498,22 +505,33 @@ class Job:
         if self.live is None or self.last.largest is None:
             good = None if rows is None else self._readable(rows)
             sample = good if good is not None and not good.isEmpty() else None
-            record = first_plan(self.stream, wanted, sample, self.technique)
-            return self._placed(record, wanted, sample)
+            return self._placed(first_plan(self.stream, self._asked(wanted), sample), wanted, sample)
         live, state, watermark = self.live, self.state, self.last.watermark
         if self._executors is None:
             # merged only if a new query might be answered from them
             tables: Tables = LazyTables(lambda: state.tables(live, watermark))
         else:
             tables = self._executors.tables(state, watermark)
-        record = changed_plan(Past(self.live, tables, self.last.since, self.last.largest, self._rate), wanted)
+        past = Past(self.live, tables, self.last.since, self.last.largest, self._rate)
+        record = recorded(plan(self._asked(wanted), past))
         if self.live.record.groupings or self.state.segments:
             return in_buckets(record, record.buckets, wanted.bound)
         return self._placed(replace(record, buckets=0), wanted, None if rows is None else self._readable(rows))
 
+    def _asked(self, wanted: Wanted) -> Asked:
+        """What the planner is asked: the catalog's queries, woven as the user wishes."""
+        queries = [bound.query for bound in wanted.bound.values()]
+        return Asked(
+            *(self.stream.name, self.stream.event_time, queries, self.weaving, self.technique),
+            keeps=True,
+            texts=wanted.texts,
+            entries=wanted.entries,
+        )
+
     def _placed(self, record: PlanRecord, wanted: Wanted, rows: DataFrame | None) -> PlanRecord:
         """A plan for which there is no state yet, with where its finals run: from then on that stays so."""
-        if is_for_executors(self.finals_place, self.stream, record, wanted.bound, rows):
+        on_nodes = len(self.weaving.capacities) > 1
+        if on_nodes or is_for_executors(self.finals_place, self.stream, record, wanted.bound, rows):
             LOG.info("slices become answers on the executors, in %d buckets", self.buckets)
             return in_buckets(record, self.buckets, wanted.bound)
         return record

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from weft.errors import QueriesError, QueryError
-from weft.job.records import UNKEPT, PlanRecord
-from weft.plan.build import build, join
-from weft.plan.model import BoundQuery, Grouping, Plan
+from weft.optimize.planner import Asked, Draft, plan
+from weft.plan.record import PlanRecord, restored
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.culprits import blamed, control_of
@@ -20,12 +18,11 @@ from weft.spark.failures import fault
 from weft.spark.live.refeed import arrow_type
 from weft.spark.packed import packing_of
 from weft.spark.rows import slices
-from weft.spark.sample import adapt, look
+from weft.spark.sample import look
 from weft.step.packing import Packing
 from weft.step.retained import END, START
 from weft.step.step_plan import StepPlan
 
-Value = TypeVar("Value")
 MOST_SLICES = 1_000_000
 """So many slices of one key a query may need: 30 days by 1 second would be 2.6 million."""
 
@@ -102,99 +99,54 @@ def _equal_names(bound: Bound) -> QueryError | None:
     )
 
 
-def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique: str) -> PlanRecord:
-    """The plan for a stream that has no state yet; ``rows`` show what only the data can tell."""
-    plan = build(stream.name, stream.event_time, [one.query for one in wanted.bound.values()], technique)
-    sampled = rows is not None and bool(plan.queries)
-    if rows is not None and sampled:
-        plan = fitted(stream, plan, rows)
-    members = [[query.name for query in grouping.queries] for grouping in plan.groupings]
-    for names in members:
-        names += [name for name, original in plan.same_as.items() if original in names]
-    groupings: list[dict[str, Any]] = [
-        {"id": f"g{number}", "queries": names, "conditional": grouping.conditional}
-        for number, (names, grouping) in enumerate(zip(members, plan.groupings, strict=True))
-    ]
-    return PlanRecord(
-        UNKEPT, wanted.texts, wanted.entries, groupings, next_id=len(groupings), technique=technique, sampled=sampled
-    )
+def first_plan(stream: Stream, asked: Asked, rows: DataFrame | None) -> PlanRecord:
+    """The plan for a stream that has no state yet; ``rows`` show what only the data can tell.
 
+    Queries that cannot be looked at stand apart, for the batch to leave them out by name.
+    """
+    if rows is None or not asked.queries:
+        return recorded(plan(asked))
+    by_name = {query.name: query for query in asked.queries}
+    seeing = replace(asked, look=lambda drafted: look(drafted, rows))
 
-def fitted(stream: Stream, plan: Plan, rows: DataFrame) -> Plan:
-    """The plan fitted to the data; queries that cannot be looked at stand apart, for the batch to leave out by name."""
-    by_name = {query.name: query for query in plan.queries}
-
-    def of(names: Iterable[str]) -> Plan:
-        return build(plan.stream, plan.event_time, [by_name[name] for name in names], plan.technique)
+    def of(names: Iterable[str]) -> Asked:
+        return replace(seeing, queries=[by_name[name] for name in names])
 
     try:
-        return adapt(plan, rows)
+        return recorded(plan(seeing))
     except Exception as error:
-        control = control_of(stream, lambda: rows)
-        stopped = blamed(list(by_name), error, lambda names: look(of(names), rows), control)
+        stopped = blamed(list(by_name), error, lambda names: plan(of(names)), control_of(stream, lambda: rows))
     try:
-        good = adapt(of(name for name in by_name if name not in stopped), rows)
+        good = plan(of(name for name in by_name if name not in stopped))
     except Exception as error:
         if fault(error) is None:
             raise
-        return plan  # they stop each other: the batch will find out
-    bad = of(name for name in by_name if name in stopped)
-    return replace(plan, groupings=(*good.groupings, *bad.groupings))
+        return recorded(plan(asked))  # they stop each other: the batch will find out
+    bad = plan(replace(of(stopped), look=None))
+    return recorded(good).beside(recorded(bad))
+
+
+def recorded(draft: Draft) -> PlanRecord:
+    """The record of a plan that is made."""
+    assert draft.record is not None
+    return draft.record
 
 
 def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) -> LivePlan:
     """The plan that a record stands for."""
-    same_as: dict[str, str] = {}
-    groupings = []
-    for described in record.groupings:
-        original: dict[Any, BoundQuery] = {}
-        kept = []
-        for name in described["queries"]:
-            query = bound[name].query
-            question = (replace(query.query, name=""), query.columns, record.first.get(name))
-            first = original.setdefault(question, query)
-            if first is query:
-                kept.append(query)
-            else:
-                same_as[name] = first.name
-        grouping = join([Grouping((), tuple(kept))])
-        groupings.append(replace(grouping, conditional=described["conditional"]))
-    queries = tuple(query for grouping in groupings for query in grouping.queries)
-    plan = Plan(stream.name, stream.event_time, queries, tuple(groupings), same_as, record.technique)
-    ids = tuple(described["id"] for described in record.groupings)
-    if not groupings:
-        return LivePlan(plan, ids, Packing((), ()), record=record, bound=bound)
-    with slices(stream.empty, plan) as cut:
+    queries = {name: one.query for name, one in bound.items()}
+    made = restored(stream.name, stream.event_time, record, queries)
+    ids = tuple(one.id for one in record.groupings)
+    if not made.groupings:
+        return LivePlan(made, ids, Packing((), ()), record=record, bound=bound)
+    with slices(stream.empty, made) as cut:
         packing = packing_of(cut.frame)
         types = {item.name: arrow_type(item.dataType) for item in cut.frame.schema}
     # slices of a micro-batch are few, and are merged with the retained ones anyway: once in every map task will do
-    live = LivePlan(replace(plan, ordered=True), ids, packing, first=record.first, record=record, bound=bound)
+    live = LivePlan(replace(made, ordered=True), ids, packing, first=record.first, record=record, bound=bound)
     schemas = {}
     for id, names in live.names.items():
         starts = live.groupings[id].slice_column
         typed = [pa.field(START if name == starts else name, types[slot]) for slot, name in names.items()]
         schemas[id] = pa.schema([*typed, pa.field(END, pa.int64())])
     return replace(live, schemas=schemas)
-
-
-def without(record: PlanRecord, names: Collection[str]) -> PlanRecord:
-    """The same plan without some queries; one that loses any has no version until it is kept."""
-    if record.queries.keys().isdisjoint(names):
-        return record
-    groupings = [
-        {**one, "queries": left}
-        for one in record.groupings
-        if (left := [name for name in one["queries"] if name not in names])
-    ]
-    return replace(
-        record,
-        version=UNKEPT,
-        queries=_others(record.queries, names),
-        entries=_others(record.entries, names),
-        groupings=groupings,
-        first=_others(record.first, names),
-    )
-
-
-def _others(known: Mapping[str, Value], names: Collection[str]) -> dict[str, Value]:
-    return {name: value for name, value in known.items() if name not in names}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from functools import partial
 
 from weft.catalog.catalog import FIRST_WINDOWS, Catalog
 from weft.catalog.database import CatalogError
-from weft.job.records import PlanRecord
+from weft.plan.record import PlanRecord
 from weft.spark.bind import Bound, Stream
 from weft.spark.live.planning import Wanted, bind_all
 from weft.spark.live.shapes import Shapes
@@ -94,7 +95,11 @@ class Registry:
         """Show a plan that is run from ``batch`` on, which starts at ``watermark``."""
         windows = {name: self._bound[name][1].query.window for name in record.queries if name in self._bound}
         firsts = Emission(after=watermark, first=record.first).first_windows(windows)
-        described = {"queries": record.queries, "groupings": record.groupings, FIRST_WINDOWS: firsts}
+        described = {
+            "queries": record.queries,
+            "groupings": [asdict(one) for one in record.groupings],
+            FIRST_WINDOWS: firsts,
+        }
         self._tell(partial(self.catalog.record_plan, record.version, batch, described))
 
     def look(self, following: int) -> None:
