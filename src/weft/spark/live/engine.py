@@ -75,6 +75,7 @@ class LiveEngine:
         self.source = source
         self.pace = pace or Pace()
         self.checkpoint = Checkpoint(checkpoint)
+        self.checkpoint.make()
         self.catalog: Catalog = create_catalog(checkpoint, catalog_url)
         history = History(self.checkpoint)
         settings = history.settings(Settings(uuid4().hex, stream.name, stream.event_time, lateness))
