@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
@@ -14,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from weft.catalog.urls import HIDDEN, secrets_of, shown
 from weft.errors import WeftError
 from weft.store.postgres import answering_within
+from weft.store.private import close_file
 
 PATIENCE = 30.0
 """How many seconds a process waits for another one's change."""
@@ -99,6 +101,9 @@ def _postgresql(url: URL) -> Engine:
 
 
 def _sqlite(url: URL) -> Engine:
+    if url.database and url.database != ":memory:":
+        with suppress(OSError):  # what SQLite says of it is clearer
+            close_file(Path(url.database))  # its journals are as it is
     engine = create_engine(url, connect_args={"timeout": PATIENCE})
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)

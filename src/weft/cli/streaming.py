@@ -19,7 +19,7 @@ from weft.catalog.entries import LIVE
 from weft.catalog.seeding import Differences
 from weft.catalog.status import Trouble
 from weft.cli import standard_error
-from weft.cli.logs import configure, fields, take_over_standard_error
+from weft.cli.logs import begin_log, fields
 from weft.cli.metrics import served
 from weft.cli.run import read_queries
 from weft.cli.signals import stopping
@@ -77,11 +77,9 @@ def run_stream(config: StreamConfig, *, take_over: bool = False) -> None:
 
 
 def _console(config: StreamConfig) -> Console:
-    """Where people look: with JSON there is no view, only lines; where one is, nobody else writes to its terminal."""
-    configure(config.log_level, config.log_format, config.secrets())
+    """Where people look: with JSON there is no view, only lines."""
+    begin_log(config.log_level, config.log_format, config.secrets())
     with_view = config.log_format == "human" and standard_error.real().isatty()
-    if with_view or config.log_format == "json":
-        take_over_standard_error()
     return Console(file=standard_error.real(), force_terminal=with_view)
 
 

@@ -36,6 +36,8 @@ from weft.spark.step import Outcome, StepResult, Totals, step
 from weft.spark.weaving import adapt_woven
 from weft.spark.workers import keep_workers
 from weft.store.folder import Folder
+from weft.store.private import make_private
+from weft.store.scratch import scratch
 
 
 class Engine:
@@ -170,7 +172,8 @@ class Engine:
         """
         if not self._queries:
             raise WeftError("there are no queries: register some with .sql(text)")
-        folder = Folder(staging or tempfile.mkdtemp(prefix="weft-"))
+        beside = Folder(f"{tempfile.gettempdir()}/weft")
+        folder = Folder(staging) if staging else make_private(scratch(beside, "staging"))
         outcomes: dict[str, Outcome] = {}
         same_as: dict[str, str] = {}
         sheets: list[Sheet] = []

@@ -82,6 +82,7 @@ class LiveEngine:
         self.source = source
         self.pace = pace or Pace()
         self.checkpoint = Checkpoint(checkpoint)
+        self.checkpoint.make()
         self.catalog: Catalog = catalog or create_catalog(checkpoint)
         history = History(self.checkpoint)
         settings = history.settings(Settings(uuid4().hex, stream.name, stream.event_time, lateness))
