@@ -117,3 +117,20 @@ def test_a_signal_to_the_whole_group_ends_a_job_after_its_batch(project: Path) -
     assert rest.returncode == 0, rest.stderr
     assert answers(project, "hourly", "n") == Counter((hour, 60) for hour in range(FILES))
     assert answers(project, "doubled", "v") == Counter((hour, 2 * sum(range(60))) for hour in range(FILES))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
+def test_a_run_that_is_ended_says_so_in_one_line_and_leaves_nothing_behind(
+    project: Path, number: signal.Signals
+) -> None:
+    command = [WEFT, "run", "queries.sql", "--source", "trades=incoming", "--event-time", "ts", "--out", "batch"]
+    with started(project, command) as run:
+        deadline = time.monotonic() + PATIENCE
+        while not list(project.glob("batch.staging-*")):
+            assert run.poll() is None and time.monotonic() < deadline, (project / "log").read_text()
+            time.sleep(0.02)
+        os.killpg(run.pid, number)
+        code = run.wait(PATIENCE)
+    assert (project / "log").read_text().strip() == f"weft: ended by {number.name}"
+    assert code == 128 + number
+    assert sorted(path.name for path in project.iterdir()) == ["incoming", "log", "queries.sql", "weft.yaml"]

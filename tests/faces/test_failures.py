@@ -11,7 +11,8 @@ import pytest
 from py4j.protocol import Py4JError
 
 from weft.catalog import Status
-from weft.cli.streaming import _watch, say_idle_routes
+from weft.cli.streaming import _watch
+from weft.launch.live import say_idle_routes
 from weft.sinks.specs import sink_of
 
 NEEDED = ("--source", "trades=incoming", "--event-time", "ts", "--checkpoint", "state", "--out", "answers")
@@ -26,7 +27,7 @@ Caused by: java.lang.RuntimeException: x.parquet is not a Parquet file
 def test_a_failure_of_spark_is_told_in_a_few_lines_and_in_full_if_asked_for(
     weft: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(config: object) -> None:
+    def fail(config: object, *, take_over: bool) -> None:
         raise Py4JError(TRACE)
 
     monkeypatch.setattr("weft.cli.streaming.run_stream", fail)

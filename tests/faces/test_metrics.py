@@ -28,7 +28,7 @@ def test_a_scrape_tells_the_status_of_the_moment() -> None:
     with served(lambda: status, 0) as port:
         assert scraped(port) == {
             ("weft_state", state): float(state == "starting")
-            for state in ("starting", "running", "stopping", "stopped", "drained", "failed")
+            for state in ("starting", "running", "degraded", "stopping", "stopped", "drained", "failed")
         }
         status = {
             "state": "running",
@@ -37,7 +37,10 @@ def test_a_scrape_tells_the_status_of_the_moment() -> None:
             "batch_seconds": 0.5,
             "watermark": 1_700_000_000_500_000,
             "lag_seconds": None,
-            "sinks": {"kafka:answers": 7},
+            "sinks": {
+                "kafka:answers": {"state": "full", "batch": 7, "waiting": 5, "since": 1.0, "error": "refused"},
+                "console": {"state": "ok", "batch": 12, "waiting": 0, "since": None, "error": None},
+            },
         }
         told = scraped(port)
     assert told["weft_rows_total", ""] == 42
@@ -45,6 +48,8 @@ def test_a_scrape_tells_the_status_of_the_moment() -> None:
     assert told["weft_batch_seconds", ""] == 0.5
     assert told["weft_watermark_seconds", ""] == 1_700_000_000.5
     assert told["weft_sink_batch", "kafka:answers"] == 7
+    assert (told["weft_sink_waiting", "kafka:answers"], told["weft_sink_away", "kafka:answers"]) == (5, 1)
+    assert told["weft_sink_away", "console"] == 0
     assert (told["weft_state", "running"], told["weft_state", "starting"]) == (1, 0)
     assert ("weft_lag_seconds", "") not in told
 

@@ -100,6 +100,7 @@ def test_add_need_not_wait(weft: Weft, state: Catalog) -> None:
         (("add", "missing.sql", "--checkpoint", "state"), "cannot read missing.sql"),
         (("add", "/* nothing */ ;", "--checkpoint", "state"), "there is no query in it"),
         (("add", HOURLY, "--checkpoint", "state", "--timeout", "soon"), "cannot read 'soon' as a duration"),
+        (("add", HOURLY, "--checkpoint", "state", "--timeout", "soon"), "a number of seconds, such as 20"),
         (("add", HOURLY, "--config", "none.yaml"), "there is no file none.yaml"),
         (("drop", "--checkpoint", "state"), "say which queries"),
         (("drop", "dayly", "--checkpoint", "state"), "there is no query dayly; did you mean daily?"),

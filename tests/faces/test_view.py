@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from weft.catalog import Status
-from weft.catalog.status import BATCH_FIGURES, Trouble
+from weft.catalog.status import BATCH_FIGURES, Outage, Trouble
 from weft.cli import logs
 from weft.cli.others import log_line
 from weft.cli.view import Lines, _figures, picture, shown
@@ -34,7 +34,10 @@ BUSY: Status = {
     "trees": 7,
     "queries": 1_000,
     "paused": 4,
-    "sinks": {"parquet:/answers": 41, "kafka:answers": 40},
+    "sinks": {
+        "parquet:/answers": {"state": "ok", "batch": 41, "waiting": 0, "since": None, "error": None},
+        "kafka:answers": {"state": "away", "batch": 30, "waiting": 11, "since": 1_060.0, "error": "refused"},
+    },
     "errors": [{"at": 0.0, "message": "long ago"}]
     + [{"at": 3600.0 + n, "message": f"cannot [reach] broker {n}\nand a stack trace"} for n in range(3)],
 }
@@ -63,6 +66,14 @@ def test_the_view_shows_every_figure() -> None:
         "parquet:/answers (batch 41)",
     ):
         assert figure in text, text
+
+
+def test_the_view_shows_what_is_away_since_when_and_why() -> None:
+    outages: list[Outage] = [{"what": "sink kafka:answers", "since": 1_060.0, "error": "refused"}]
+    text = rendered({**BUSY, "state": "degraded", "outages": outages})
+    assert "weft degraded for 1 min 15 s" in text
+    assert "kafka:answers (batch 30, 11 waiting)" in text
+    assert "00:17:40 sink kafka:answers: refused" in text
 
 
 def test_the_view_shows_the_last_errors_a_line_each_as_they_are() -> None:

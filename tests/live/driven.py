@@ -17,6 +17,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from weft.catalog import create_catalog
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
+from weft.job.patience import Patience
 from weft.job.records import Settings
 from weft.job.sink import CommittedBatch
 from weft.sources.source import LiveSource
@@ -83,6 +84,7 @@ class Driven:
         lateness: int,
         sink: Collecting | None = None,
         finals: FinalsPlace | None = None,
+        patience: Patience | None = None,
     ) -> None:
         # as the live engine has it: its own session, with settings that suit the shared pass
         self.spark = spark.newSession()
@@ -94,8 +96,18 @@ class Driven:
         settings = history.settings(Settings(uuid4().hex, "s", "ts", lateness))
         stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts")
         place = finals or finals_place()
-        self.job = Job(history, settings, stream, LiveSource(stream.rows), self.catalog, [self.sink], finals=place)
+        self.job = Job(
+            history,
+            settings,
+            stream,
+            LiveSource(stream.rows),
+            self.catalog,
+            [self.sink],
+            finals=place,
+            patience=patience,
+        )
         self.job.recover()
+        self.job.outbox.settle()
 
     def add(self, queries: Mapping[str, str]) -> None:
         """Queries by name, from the next batch on."""
@@ -106,10 +118,12 @@ class Driven:
         """One micro-batch."""
         batch = list(rows)
         self.job.process(frame(self.spark, batch), self.job.last.batch + 1)
+        self.job.outbox.settle()
         assert self.job.last.counts["rows"] == len(batch)
 
     def rows(self, query: str) -> Counter[Row]:
         """All answers so far."""
+        self.job.outbox.settle()
         return Counter(self.sink.rows(query))
 
 
@@ -124,11 +138,13 @@ def outlive(
         while driven.job.last.batch < number:
             try:
                 driven.job.process(frame(driven.spark, rows), number)
+                driven.job.outbox.settle()
             except error:
                 driven = restart()
     while not driven.job.last.drained:
         try:
             driven.job.drain()
+            driven.job.outbox.settle()
         except error:
             driven = restart()
     return driven

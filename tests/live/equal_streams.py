@@ -145,11 +145,11 @@ def streamed(planned: Planned, workload: Workload, rnd: random.Random, folder: P
     for number, rows in enumerate(micro_batches(events, lateness, rnd)):
         job.process(scanned(events.keeping(rows).frame(session)), number)
         if rnd.random() < 0.2:
-            sink.close()
+            job.outbox.close()
             job = PlannedJob(planned, history, settings, stream, LiveSource(stream.rows), catalog, [sink])
             job.recover()
     job.drain()
-    sink.close()
+    job.outbox.close()
     catalog.close()
     if rnd.random() < 0.8:
         return [answers_in_files(job, folder, query.name) for query in workload.queries]

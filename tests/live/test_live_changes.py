@@ -312,7 +312,7 @@ def test_a_catalog_that_is_away_does_not_stop_the_stream(spark, tmp_path, caplog
         stream.feed(2)
     assert "late" not in stream.driven.job.live.record.queries
     assert [record.getMessage() for record in caplog.records].count(
-        "the catalog is away; the queries stay as they are until it is back"
+        "the catalog is away: the catalog is away; the queries stay as they are until it is back"
     ) == 1
     stream.feed(1)
     assert "late" in stream.driven.job.live.record.queries

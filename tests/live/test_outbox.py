@@ -14,6 +14,7 @@ from live.live_cases import BEGIN
 from weft import WeftError
 from weft.job.checkpoint import Checkpoint
 from weft.job.outbox import Outbox, give_up
+from weft.job.patience import Patience
 from weft.job.sink import CommittedBatch
 from weft.sinks.memory import MemorySink
 from weft.sinks.specs import sink_of
@@ -31,11 +32,13 @@ def after_a_failed_delivery(folder: Path) -> Checkpoint:
     checkpoint = Checkpoint(str(folder / "state"))
     outbox = Outbox(checkpoint, [MemorySink("old")])
     outbox.open([])
-    outbox.deliver(committed(folder, 0))
-    away = Outbox(checkpoint, [AwaySink("old")])
+    outbox.post(committed(folder, 0))
+    outbox.close()
+    away = Outbox(checkpoint, [AwaySink("old")], patience=Patience(0))
     away.open([0])
-    with pytest.raises(WeftError, match="away"):
-        away.deliver(committed(folder, 1))
+    away.post(committed(folder, 1))
+    with pytest.raises(WeftError, match=r"sink old has been away for longer than its patience of 0 seconds; 1 batch"):
+        away.settle()
     return checkpoint
 
 
@@ -47,7 +50,8 @@ def test_a_sink_under_another_name_does_not_lose_the_batch_that_was_not_taken(tm
     outbox = Outbox(checkpoint, [corrected])
     outbox.open([0, 1])
     assert outbox.behind == 1
-    outbox.deliver(committed(tmp_path, 1))
+    outbox.post(committed(tmp_path, 1))
+    assert outbox.settle()
     assert corrected.table("a").num_rows == 6
 
 
@@ -67,7 +71,7 @@ def test_a_job_whose_sink_has_moved_delivers_the_batch_under_the_old_name_only(
     for batch in rows[:2]:
         driven.feed(batch)
     with pytest.raises(WeftError, match="away"):
-        Driven(spark, tmp_path, 0, MovedSink()).feed(rows[2])
+        Driven(spark, tmp_path, 0, MovedSink(), patience=Patience(0)).feed(rows[2])
     corrected = Collecting()
     corrected.name = "elsewhere"
     with pytest.raises(WeftError, match="sink collecting has taken batches up to 1 only, batch 2 is committed"):
@@ -95,7 +99,8 @@ def test_a_sink_that_had_everything_may_be_left_out_and_is_told_what_it_missed_w
         outbox = Outbox(checkpoint, [MemorySink(name) for name in sinks])
         outbox.open(range(batches[0]))
         for number in batches:
-            outbox.deliver(committed(tmp_path, number))
+            outbox.post(committed(tmp_path, number))
+        assert outbox.settle()
     back = Outbox(checkpoint, [MemorySink("one"), MemorySink("two")])
     with caplog.at_level(logging.WARNING, "weft.sinks"):
         back.open([4, 5])

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, insert, select, update
 from weft.catalog.database import CatalogError, Database
 from weft.catalog.entries import LIVE, Action, Change, Entry, PlanRecord, State, entry_of, instant
 from weft.catalog.seeding import Differences, differences, named_sql
-from weft.catalog.status import Status
+from weft.catalog.status import Status, read_status
 from weft.catalog.tables import CATALOG, CHANGES, FORMAT, METADATA, PLANS, QUERIES, STATUS
 from weft.catalog.urls import read_url, shown
 from weft.errors import UseError
@@ -259,9 +259,7 @@ class Catalog:
             row = connection.execute(select(STATUS)).one_or_none()
         if row is None:
             return None
-        status: Status = json.loads(row.status)
-        status["heartbeat"] = row.heartbeat
-        return status
+        return read_status(row.status, row.heartbeat)
 
     def close(self) -> None:
         """Let go of the database."""

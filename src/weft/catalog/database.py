@@ -5,23 +5,34 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from weft.catalog.urls import HIDDEN, secrets_of, shown
 from weft.errors import WeftError
+from weft.store.postgres import answering_within
+from weft.store.private import close_file
 
 PATIENCE = 30.0
 """How many seconds a process waits for another one's change."""
 
+SILENCE = 10.0
+"""Seconds after which a server that does not answer is taken for away."""
+_UNWANTED = ("authentication failed", "does not exist", "no password supplied", "no pg_hba.conf entry")
+"""What a server says at its door to those whom it does not let in."""
 _SCHEMA_LOCK = 0x77656674  # "weft"
 
 
 class CatalogError(WeftError):
     """The catalog's database does not do what it should: not there, locked for too long, not readable."""
+
+
+class CatalogAwayError(CatalogError):
+    """The catalog's database cannot be reached now: it may be back later."""
 
 
 class Database:
@@ -63,7 +74,8 @@ class Database:
         try:
             yield
         except (SQLAlchemyError, sqlite3.Error) as error:
-            raise CatalogError(f"the catalog {shown(self.url)}: {self._message(error)}") from None
+            kind = CatalogAwayError if not self._lite and _is_away(error) else CatalogError
+            raise kind(f"the catalog {shown(self.url)}: {self._message(error)}") from None
 
     def _message(self, error: Exception) -> str:
         cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
@@ -75,13 +87,23 @@ class Database:
         return message
 
 
+def _is_away(error: Exception) -> bool:
+    """Whether the server cannot be reached, rather than does not want us: it was stopped, starts, or is far away."""
+    if not isinstance(error, OperationalError):
+        return False
+    state = getattr(error.orig, "sqlstate", None)
+    return not any(word in str(error.orig) for word in _UNWANTED) if state is None else state[:2] in ("08", "53", "57")
+
+
 def _postgresql(url: URL) -> Engine:
-    timeout = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
     # a connection that the server closed meanwhile is replaced, not reported
-    return create_engine(url, pool_pre_ping=True, connect_args=timeout)
+    return answering_within(create_engine(url, pool_pre_ping=True), SILENCE)
 
 
 def _sqlite(url: URL) -> Engine:
+    if url.database and url.database != ":memory:":
+        with suppress(OSError):  # what SQLite says of it is clearer
+            close_file(Path(url.database))  # its journals are as it is
     engine = create_engine(url, connect_args={"timeout": PATIENCE})
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)

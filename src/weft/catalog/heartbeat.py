@@ -39,8 +39,8 @@ class Heartbeat:
         self._status = status
 
     def __enter__(self) -> Self:
-        # the first word is said by the caller: a job that cannot reach its catalog must not start
-        self._catalog.put_status(self._status)
+        # the first word is said by the caller: whoever asks for the status from now on sees that the job starts
+        self._put()
         self._thread.start()
         return self
 

@@ -10,6 +10,8 @@ from pyarrow import fs
 from weft.catalog.catalog import Catalog
 from weft.catalog.urls import read_url, without_secrets
 from weft.errors import UseError
+from weft.store.folder import Folder
+from weft.store.private import begin_private, make_private
 
 NOTE = "catalog.json"
 DATABASE = "catalog.db"
@@ -77,8 +79,8 @@ def _folder(checkpoint: str) -> tuple[fs.FileSystem, str]:
 
 
 def _make_folder(checkpoint: str) -> None:
-    filesystem, path = _folder(checkpoint)
-    filesystem.create_dir(path, recursive=True)
+    if not Folder(checkpoint).exists():
+        make_private(Folder(checkpoint))
 
 
 def _read_note(checkpoint: str) -> dict[str, str] | None:
@@ -94,6 +96,7 @@ def _write_note(checkpoint: str, note: dict[str, str]) -> None:
     """Write it under another name first: who finds the note finds all of it."""
     filesystem, path = _folder(checkpoint)
     staged = f"{path}/.{NOTE}.{note['uid']}"
+    begin_private(filesystem, staged)
     with filesystem.open_output_stream(staged) as file:
         file.write(json.dumps(note).encode())
     filesystem.move(staged, f"{path}/{NOTE}")

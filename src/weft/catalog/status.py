@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Literal, TypedDict
 
-JobState = Literal["starting", "running", "stopping", "stopped", "drained", "failed"]
+JobState = Literal["starting", "running", "degraded", "stopping", "stopped", "drained", "failed"]
+"""A job that runs is ``degraded`` while a sink, the catalog or the source is away: what that costs, ``outages`` tells.
+"""
+ALIVE: tuple[JobState, ...] = ("starting", "running", "degraded", "stopping")
+SinkState = Literal["ok", "away", "full"]
+"""``away``: it fails, or does not answer. ``full``: so much waits for it that no further batch is begun."""
 
 STALE_SECONDS = 15.0
 """A job that has not said anything for so long is taken for dead."""
@@ -16,6 +22,29 @@ class Trouble(TypedDict):
 
     at: float
     message: str
+
+
+class SinkStatus(TypedDict):
+    """How far a sink is."""
+
+    state: SinkState
+    batch: int
+    """The last batch that it took; -1 if none."""
+    waiting: int
+    """Committed batches that it has yet to take."""
+    since: float | None
+    """Since when it is away."""
+    error: str | None
+    """Why."""
+
+
+class Outage(TypedDict):
+    """Something that is away, which the job waits for."""
+
+    what: str
+    """``sink NAME``, ``the catalog`` or ``the source``."""
+    since: float
+    error: str
 
 
 class BatchFigures(TypedDict, total=False):
@@ -68,10 +97,31 @@ class Status(BatchFigures, total=False):
     batch_since: float | None
     """Since when a batch runs that is not committed; None if none does."""
     paused: int
-    sinks: dict[str, int]
-    """Up to which batch each sink has delivered."""
+    sinks: dict[str, SinkStatus]
+    outages: list[Outage]
+    """What is away now; empty unless the state is ``degraded``."""
     errors: list[Trouble]
     """The last few, oldest first."""
+
+
+def read_status(text: str, heartbeat: float) -> Status:
+    """The status that a job put down as JSON; one of an older Weft tells of sinks only how far they are.
+
+    Examples
+    --------
+    >>> read_status('{"sinks": {"console": 7}}', 1.0)["sinks"]
+    {'console': {'state': 'ok', 'batch': 7, 'waiting': 0, 'since': None, 'error': None}}
+    """
+    found = json.loads(text)
+    sinks = {
+        name: SinkStatus(state="ok", batch=sink, waiting=0, since=None, error=None) if isinstance(sink, int) else sink
+        for name, sink in found.get("sinks", {}).items()
+    }
+    status: Status = found
+    status["heartbeat"] = heartbeat
+    if sinks:
+        status["sinks"] = sinks
+    return status
 
 
 def is_running(status: Status | None, now: float | None = None) -> bool:
@@ -84,7 +134,7 @@ def is_running(status: Status | None, now: float | None = None) -> bool:
     >>> is_running({"state": "running", "heartbeat": 1000.0}, now=1060.0)
     False
     """
-    if status is None or status.get("state") not in ("starting", "running", "stopping"):
+    if status is None or status.get("state") not in ALIVE:
         return False
     return silence(status, now) < STALE_SECONDS
 

@@ -29,12 +29,16 @@ def calibrate_command(
     from weft.launch.session import local_session, name_of
     from weft.optimize.work import Work
     from weft.store.folder import Folder
+    from weft.store.scratch import scratch
 
     console = Console(highlight=False)
     spark = local_session(master=master, memory=memory)
-    folder = Folder(f"{staging or tempfile.mkdtemp(prefix='weft-')}/calibration")
-    with console.status("starting") as status:
-        constants, trials = calibrate(spark, folder, repeats, lambda what: status.update(f"measuring {what}"))
+    folder = scratch(Folder(f"{staging or tempfile.gettempdir()}/weft"), "calibration")
+    try:
+        with console.status("starting") as status:
+            constants, trials = calibrate(spark, folder, repeats, lambda what: status.update(f"measuring {what}"))
+    finally:
+        folder.remove()
     path = constants.save(name_of(spark))
     table = Table("one", "nanoseconds", box=None, header_style="dim")
     table.columns[1].justify = "right"

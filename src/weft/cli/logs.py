@@ -45,8 +45,9 @@ def is_json() -> bool:
     )
 
 
-def take_over_standard_error() -> None:
-    """Have everything that anybody writes to standard error in the log."""
+def begin_log(level: str, form: Form = "human", secrets: Iterable[str] = ()) -> None:
+    """Have a log for the rest of the process, with everything in it that anybody writes to standard error."""
+    configure(level, form, secrets)
     standard_error.take_over(log_line)
 
 

@@ -79,8 +79,7 @@ def main() -> None:
     """Run the command: 0 done, 2 bad use or bad query, 1 failure, 128 and its number if a signal ended it."""
     logs.forget()
     if _wants_json(sys.argv[1:]):
-        logs.configure("info", "json")
-        logs.take_over_standard_error()
+        logs.begin_log("info", "json")
     try:
         with ending(), told_in_short():
             # in a log of JSON, bad use is a line as any other

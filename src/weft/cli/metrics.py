@@ -34,7 +34,7 @@ _GAUGES = {
     "catalog_version": "The version of the catalog that the plan follows.",
     "heartbeat": "When the job last said something, in seconds since the epoch.",
 }
-_STATES = ("starting", "running", "stopping", "stopped", "drained", "failed")
+_STATES = ("starting", "running", "degraded", "stopping", "stopped", "drained", "failed")
 
 
 class StatusCollector(Collector):
@@ -55,7 +55,7 @@ class StatusCollector(Collector):
         if (watermark := status.get("watermark")) is not None:
             yield GaugeMetricFamily("weft_watermark_seconds", "The watermark, since the epoch.", value=watermark / 1e6)
         yield self._states(status)
-        yield self._sinks(status)
+        yield from self._sinks(status)
 
     def _states(self, status: Status) -> Metric:
         family = GaugeMetricFamily("weft_state", "1 for the state that the job is in.", labels=["state"])
@@ -63,11 +63,15 @@ class StatusCollector(Collector):
             family.add_metric([state], float(status.get("state") == state))
         return family
 
-    def _sinks(self, status: Status) -> Metric:
-        family = GaugeMetricFamily("weft_sink_batch", "Up to which batch a sink has delivered.", labels=["sink"])
-        for sink, batch in status.get("sinks", {}).items():
-            family.add_metric([sink], batch)
-        return family
+    def _sinks(self, status: Status) -> Iterator[Metric]:
+        batch = GaugeMetricFamily("weft_sink_batch", "Up to which batch a sink has delivered.", labels=["sink"])
+        waiting = GaugeMetricFamily("weft_sink_waiting", "Batches that a sink has yet to take.", labels=["sink"])
+        away = GaugeMetricFamily("weft_sink_away", "1 for a sink that fails or does not answer.", labels=["sink"])
+        for name, sink in status.get("sinks", {}).items():
+            batch.add_metric([name], sink["batch"])
+            waiting.add_metric([name], sink["waiting"])
+            away.add_metric([name], float(sink["state"] != "ok"))
+        yield from (batch, waiting, away)
 
 
 def _number(value: object) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,9 @@ from weft.query.sparksql import parse_file
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="The queries' names.")]
 All = Annotated[bool, typer.Option("--all", help="All queries.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the running job has decided.")]
-Timeout = Annotated[str, typer.Option(metavar="DURATION", help="How long to wait.")]
+Timeout = Annotated[
+    str, typer.Option(metavar="DURATION", help="How long to wait: '20 seconds', '2 min', or a number of seconds.")
+]
 
 _LOOK_EVERY = 0.1
 _STYLES = {"active": "green", "refused": "red", "paused": "yellow", "pending": "cyan"}
@@ -135,10 +138,20 @@ def _sql(text: str) -> str:
 
 
 def _seconds(timeout: str) -> float:
+    """How long to wait, in seconds.
+
+    Examples
+    --------
+    >>> _seconds("20"), _seconds("1.5"), _seconds("2 minutes"), _seconds("250 ms")
+    (20.0, 1.5, 120.0, 0.25)
+    """
+    if re.fullmatch(r"\d+(\.\d*)?", timeout.strip()):
+        return float(timeout)
     try:
         return cql_duration(timeout) / 1e6
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--timeout") from None
+        message = f"{error}; write a number of seconds, such as 20, or a duration with its unit, such as '2 minutes'"
+        raise typer.BadParameter(message, param_hint="--timeout") from None
 
 
 def _wanted(names: list[str] | None) -> list[str]:

@@ -57,6 +57,9 @@ def run_command(
     text = read_queries(queries)
     parse_file(text)
     from weft.spark.progress import watched
+    from weft.store.folder import Folder
+    from weft.store.private import make_private
+    from weft.store.scratch import scratch
 
     console = Console()
     with _progress(console) as progress:
@@ -65,18 +68,16 @@ def run_command(
             text, source, event_time, format, option, technique, master, memory, Weave(optimizer, model, nodes)
         )
         progress.update(task, description=f"answering {len(engine.queries)} queries")
-        staging = f"{out}.staging"
+        staging = make_private(scratch(Folder(str(out)), "staging"))
         try:
             with watched(engine.spark, lambda done, of: progress.update(task, completed=done, total=of or None)):
-                answers = engine.run(staging)
+                answers = engine.run(staging.root)
             progress.update(task, description="writing", completed=0, total=len(answers))
             answers.write(
                 str(out), overwrite=overwrite, progress=lambda done, of: progress.update(task, completed=done, total=of)
             )
         finally:
-            from weft.store.folder import Folder
-
-            Folder(staging).remove()
+            staging.remove()
     _report(console, answers, out)
     if answers.failures:
         raise WeftError("\n".join(str(failure) for failure in answers.failures.values()))
@@ -140,10 +141,12 @@ def _engine(
 ) -> Engine:
     sources = _pairs(source, "--source", "NAME=PATH")
     options = _pairs(option or [], "--option", "K=V")
+    from weft.cli.logs import begin_log
     from weft.launch.engine import Engine
     from weft.launch.session import local_session
     from weft.sources.batch_files import read_files
 
+    begin_log("warning")
     engine = Engine(
         local_session(master=master, memory=memory),
         technique=technique,

@@ -63,6 +63,22 @@ def stream_command(
         list[str] | None,
         typer.Option(metavar="SINK", help="Do without what this sink, now gone, has yet to take; by its name."),
     ] = None,
+    patience: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="So long a sink, the catalog or the source that is away is waited for; for ever if not given.",
+        ),
+    ] = None,
+    waiting_batches: Annotated[
+        int | None, typer.Option(metavar="N", help="The stream holds when so many batches wait for a sink.")
+    ] = None,
+    waiting_bytes: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="The same for their answers: '10 GB'.")
+    ] = None,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Take the checkpoint over from a job that runs on it, which then ends.")
+    ] = False,
     trigger: Annotated[str | None, typer.Option(metavar="DURATION", help="A batch begins so often.")] = None,
     available_now: Annotated[
         bool | None, typer.Option("--available-now/--continuous", help="Take what is there, then stop.")
@@ -103,6 +119,9 @@ def stream_command(
         ("checkpoint",): ("--checkpoint", checkpoint),
         ("out",): ("--out", out),
         ("sinks",): ("--sink", sink),
+        ("patience",): ("--patience", patience),
+        ("waiting_batches",): ("--waiting-batches", waiting_batches),
+        ("waiting_bytes",): ("--waiting-bytes", waiting_bytes),
         ("trigger",): ("--trigger", trigger),
         ("available_now",): ("--available-now", available_now),
         ("drain",): ("--drain", drain),
@@ -121,14 +140,16 @@ def stream_command(
         **_pairs(conf, "--conf", ("spark",)),
     }
     said = {at: value for at, value in given.items() if value[1] is not None}
-    from weft.cli.streaming import give_up_sinks, run_stream
+    from weft.cli.streaming import run_stream
+    from weft.launch.live import give_up_sinks, refuse_if_running
 
     settings = stream_config(settings_of(config).filled(), said)
     where = f" in the stream {settings.source.name} from {settings.source.spec}"
     with kept_from(settings.secrets()), told_in_short(where):
+        refuse_if_running(settings, take_over=take_over)
         give_up_sinks(settings, give_up or ())
         try:
-            run_stream(settings)
+            run_stream(settings, take_over=take_over)
         except Ended as ended:
             LOG.info("%s before its first batch", ended)
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.catalog import Status
-from weft.catalog.status import BATCH_FIGURES
+from weft.catalog.status import BATCH_FIGURES, SinkStatus
 from weft.cli.figures import count, instant, size, span
 from weft.cli.logs import fields
 
@@ -26,7 +26,7 @@ LOG = logging.getLogger("weft.stream")
 Report = Callable[[Status], None]
 """Told the job's status, after every batch and in between."""
 
-_COLOURS = {"running": "green", "starting": "cyan", "stopping": "yellow", "failed": "red"}
+_COLOURS = {"running": "green", "starting": "cyan", "degraded": "yellow", "stopping": "yellow", "failed": "red"}
 _SHOWN_ERRORS = 3
 _LINE_EVERY = 1.0
 _ENDS = ("stopped", "drained", "failed")
@@ -108,11 +108,17 @@ def picture(status: Status, now: float | None = None) -> RenderableType:
         running = ""
     parts: list[RenderableType] = [_figures_table(status)]
     if status.get("sinks"):
-        sinks = ", ".join(f"{name} (batch {batch:,})" for name, batch in status["sinks"].items())
+        sinks = ", ".join(f"{name} ({_delivered(sink)})" for name, sink in status["sinks"].items())
         parts.append(Text(f"delivered to {sinks}", style="dim"))
+    parts += [_trouble(outage["since"], f"{outage['what']}: {outage['error']}") for outage in status.get("outages", [])]
     parts += [_trouble(trouble["at"], trouble["message"]) for trouble in status.get("errors", [])[-_SHOWN_ERRORS:]]
     title = Text.assemble(("weft ", "bold"), (state, colour), running)
     return Panel(Group(*parts), title=title, title_align="left", border_style=colour, expand=False)
+
+
+def _delivered(sink: SinkStatus) -> str:
+    waiting = f", {sink['waiting']:,} waiting" if sink["state"] != "ok" else ""
+    return f"batch {sink['batch']:,}{waiting}"
 
 
 def _figures_table(status: Status) -> Table:

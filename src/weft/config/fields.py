@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, SecretStr
 
 from weft.query.durations import cql_duration
 
+_UNITS = ("", "K", "M", "G", "T")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B", re.IGNORECASE)
+
 
 def _microseconds(value: Any) -> int:
     if not isinstance(value, str):
         raise ValueError("write a duration with its unit, such as '10 seconds'")
     return cql_duration(value)
+
+
+def _bytes(value: Any) -> int:
+    found = _SIZE.fullmatch(str(value).strip())
+    if found is None or isinstance(value, bool):
+        raise ValueError("write a size with its unit, such as '10 GB'")
+    return int(float(found[1]) * 10 ** (3 * _UNITS.index(found[2].upper())))
 
 
 def _option(value: Any) -> Any:
@@ -28,6 +39,9 @@ def _list(value: Any) -> Any:
 
 Duration = Annotated[int, BeforeValidator(_microseconds)]
 """Microseconds, written as ``'10 seconds'``."""
+
+Size = Annotated[int, BeforeValidator(_bytes)]
+"""Bytes, written as ``'10 GB'``."""
 
 Options = dict[str, Annotated[SecretStr, BeforeValidator(_option)]]
 """Options for Spark; secret, as passwords of brokers and stores are among them."""

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from weft.config.fields import Duration, Names, Options, revealed
+from weft.config.fields import Duration, Names, Options, Size, revealed
 from weft.config.secrets import secrets_in
 from weft.config.section import Section
 from weft.config.sinks import SinkConfig, in_full
@@ -46,6 +46,11 @@ class StreamConfig(Section):
     available_now: bool = False
     drain: bool = False
     sinks: tuple[SinkConfig, ...] = ()
+    patience: Duration | None = None
+    """Microseconds for which a sink, the catalog or the source is waited for when it is away; for ever if not given."""
+    waiting_batches: int = Field(default=10_000, ge=1)
+    waiting_bytes: Size = 10 * 10**9
+    """What may wait for a sink that is away, before the stream holds."""
     catalog: SecretStr | None = None
     metrics_port: int | None = Field(default=None, ge=0, le=65535)
     metrics_address: str = "127.0.0.1"

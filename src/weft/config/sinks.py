@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pydantic import Field, SecretStr
 
-from weft.config.fields import Duration, Names, Options, revealed
+from weft.config.fields import Duration, Names, Options, Size, revealed
 from weft.config.section import Section
 
 
@@ -19,6 +19,11 @@ class SinkBase(Section):
     """Under which the job records how far it has delivered."""
     queries: Names | None = None
     """Only queries whose names match one of these patterns; all if it is not given."""
+    patience: Duration | None = None
+    """Microseconds for which it is waited for when it is away; as for all if it is not given."""
+    waiting_batches: int | None = Field(default=None, ge=1)
+    waiting_bytes: Size | None = None
+    """What may wait for it; as for all if it is not given."""
 
     def spec(self) -> str | dict[str, Any]:
         """What ``sink_of`` makes a sink from, secrets revealed: where to, and what else was said."""

@@ -10,6 +10,7 @@ from uuid import uuid4
 from pyarrow import fs
 
 from weft.store.folder import Folder
+from weft.store.private import begin_private, make_private
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,13 @@ class Checkpoint:
     def spark(self) -> str:
         """Where Spark keeps its own checkpoint."""
         return Folder(f"{Folder(self.root).root}/spark").url()
+
+    def make(self) -> None:
+        """Have folders for us and for Spark that only their owner can enter; those that are there stay as they are."""
+        if not Folder(self.root).exists():
+            make_private(Folder(self.root))
+        make_private(self.folder)
+        make_private(Folder(f"{Folder(self.root).root}/spark"))
 
     def exists(self) -> bool:
         """Whether a job ever used it."""
@@ -74,11 +82,11 @@ class Checkpoint:
         folder, _, file = path.rpartition("/")
         written = f"{folder}/.{file}.{uuid4().hex[:12]}"
         try:
-            stream = filesystem.open_output_stream(written, compression=None)
+            begin_private(filesystem, written)
         except FileNotFoundError:
             filesystem.create_dir(folder, recursive=True)
-            stream = filesystem.open_output_stream(written, compression=None)
-        with stream as file:
+            begin_private(filesystem, written)
+        with filesystem.open_output_stream(written, compression=None) as file:
             file.write(data)
         return filesystem, path, written
 

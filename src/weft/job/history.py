@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from weft.errors import WeftError
 from weft.job import segments
@@ -14,6 +15,22 @@ BATCHES = "batches"
 PLANS = "plans"
 ANSWERS = "answers"
 SETTINGS = "settings.json"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What is left of a batch long past while some sink has yet to take its answers."""
+
+    batch: int
+    plan: int
+    folders: frozenset[str]
+    """Where its answers are."""
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Waiting:
+        """Of a commit."""
+        folders = frozenset(file.split("/")[0] for files in manifest.answers.values() for file in files)
+        return cls(manifest.batch, manifest.plan, folders)
 
 
 class History:
@@ -38,12 +55,11 @@ class History:
                 )
         return known
 
-    def committed(self) -> list[Manifest]:
-        """The manifests that are kept, oldest first; the last is the truth."""
-        numbers = sorted(
+    def committed(self) -> list[int]:
+        """The batches whose commits are kept, oldest first; the last is the truth."""
+        return sorted(
             int(name.split(".")[0]) for name in self.checkpoint.names(BATCHES) if not name.endswith(".start.json")
         )
-        return [self.manifest(number) for number in numbers]
 
     def manifest(self, batch: int) -> Manifest:
         """The commit of a batch."""
@@ -86,25 +102,32 @@ class History:
             if self.checkpoint.claim(f"{PLANS}/{version:08}.json", record.dump()):
                 return record
 
-    def forget(self, old: Manifest, kept: list[Manifest]) -> None:
-        """Delete what only a batch long past needed."""
+    def forget_state(self, old: Manifest, kept: Iterable[Manifest]) -> None:
+        """Delete what only going on from a batch long past needed."""
         state = {name for manifest in kept for name, _ in manifest.state}
         segments.delete(self.checkpoint, [name for name, _ in old.state if name not in state])
-        for folder in {file.split("/")[0] for files in old.answers.values() for file in files}:
-            self.checkpoint.delete(f"{ANSWERS}/{folder}")
         self.checkpoint.delete(_start(old.batch))
+
+    def forget(self, old: Waiting, plans: Container[int]) -> None:
+        """Delete a batch that every sink has taken, with its plan unless that is one of ``plans``.
+
+        Its commit goes first: nobody is promised answers that are gone. What a crash leaves of them is swept.
+        """
         self.checkpoint.delete(_manifest(old.batch))
-        plans = {manifest.plan for manifest in kept}
+        self.checkpoint.delete(_start(old.batch))
+        for folder in old.folders:
+            self.checkpoint.delete(f"{ANSWERS}/{folder}")
         if old.plan not in plans:
             self.checkpoint.delete(f"{PLANS}/{old.plan:08}.json")
 
-    def sweep(self, kept: list[Manifest]) -> None:
-        """Delete files of decided batches that no kept manifest lists: attempts that were not committed.
+    def sweep(self, kept: Sequence[Manifest], waiting: Iterable[Waiting] = ()) -> None:
+        """Delete files of decided batches that no commit lists: attempts that were not committed.
 
-        Those of the batch after the last are left: an old driver may just be committing them.
+        Of batches that only wait for sinks, the answers are needed. What belongs to the batch after the last is left:
+        an old driver may just be committing it.
         """
         state = {name for manifest in kept for name, _ in manifest.state}
-        folders = {file.split("/")[0] for manifest in kept for files in manifest.answers.values() for file in files}
+        folders = {folder for old in (*map(Waiting.of, kept), *waiting) for folder in old.folders}
         for place, listed in ((segments.FOLDER, state), (ANSWERS, folders)):
             for name in set(self.checkpoint.names(place)) - listed:
                 if int(name.split("-")[0]) <= kept[-1].batch:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from weft.job.checkpoint import Checkpoint
+from weft.store.private import begin_private
 
 FOLDER = "state"
 GROUPING_ID = b"weft.grouping"
@@ -53,6 +54,7 @@ def write(checkpoint: Checkpoint, name: str, tables: Mapping[str, pa.Table]) -> 
     """Write the retained slices of some groupings, by their ids; gives the bytes written."""
     filesystem, path = checkpoint.folder.open(f"{FOLDER}/{name}")
     filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+    begin_private(filesystem, path)
     with filesystem.open_output_stream(path, compression=None) as file:
         for grouping, table in tables.items():
             metadata = {**(table.schema.metadata or {}), GROUPING_ID: grouping.encode()}

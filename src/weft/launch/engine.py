@@ -12,7 +12,9 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.errors import QueriesError, QueryError, WeftError
+from weft.job.patience import Patience
 from weft.job.sink import Sink
+from weft.launch.live import open_catalog
 from weft.launch.session import local_session, name_of
 from weft.optimize import planner
 from weft.optimize.constants import Constants
@@ -35,6 +37,8 @@ from weft.spark.sample import look
 from weft.spark.step import Outcome, StepResult, Totals, step
 from weft.spark.workers import keep_workers
 from weft.store.folder import Folder
+from weft.store.private import make_private
+from weft.store.scratch import scratch
 
 
 class Engine:
@@ -169,7 +173,8 @@ class Engine:
         """
         if not self._queries:
             raise WeftError("there are no queries: register some with .sql(text)")
-        folder = Folder(staging or tempfile.mkdtemp(prefix="weft-"))
+        beside = Folder(f"{tempfile.gettempdir()}/weft")
+        folder = Folder(staging) if staging else make_private(scratch(beside, "staging"))
         outcomes: dict[str, Outcome] = {}
         same_as: dict[str, str] = {}
         sheets: list[Sheet] = []
@@ -199,6 +204,9 @@ class Engine:
         drain: bool = False,
         catalog: str | None = None,
         finals: FinalsPlace = "auto",
+        patience: str | None = None,
+        waiting_batches: int = Patience.batches,
+        take_over: bool = False,
     ) -> LiveEngine:
         """Answer every query over a running stream; queries may come and go meanwhile.
 
@@ -222,23 +230,32 @@ class Engine:
         finals
             Where slices become answers: ``driver``, in this process, or ``executors``, in as many buckets as the engine
             has; ``auto`` lets the first rows tell. A checkpoint keeps to what it began with.
+        patience
+            For how long a sink, the catalog or the source that is away is waited for, such as ``10 minutes``; for ever
+            if not given. Answers that a sink has yet to take wait in the checkpoint.
+        waiting_batches
+            When so many batches wait for a sink, no further one is begun until it has taken some.
+        take_over
+            Take the checkpoint from a job that runs on it, which then ends; without it, a second job is refused.
         """
         if len(self._streams) != 1:
             raise WeftError(f"a live engine runs on one stream, here are {len(self._streams)}: start one for each")
         (stream,) = self._streams.values()
-        pace = Pace(trigger, available_now, drain)
+        waiting = Patience(None if patience is None else spark_duration(patience) / 1e6, waiting_batches)
         live = LiveEngine(
             stream,
             live_source(self.spark, stream.rows, stream.event_time),
             checkpoint,
             spark_duration(lateness),
             sinks,
-            catalog_url=catalog,
+            catalog=open_catalog(checkpoint, catalog, waiting),
             technique=self.technique,
             weaving=self.weaving,
             finals=finals,
             buckets=self.buckets,
-            pace=pace,
+            pace=Pace(trigger, available_now, drain),
+            patience=waiting,
+            take_over=take_over,
         )
         if self._queries:
             live.catalog.seed([bound.query.query for bound in self._queries.values()])

@@ -82,13 +82,19 @@ def cql_duration(text: str) -> int:
     --------
     >>> cql_duration("10 min") == cql_duration("600s") == cql_duration("10 minutes")
     True
+    >>> cql_duration("20")
+    Traceback (most recent call last):
+    ...
+    ValueError: cannot read '20' as a duration: say which unit, such as '20 seconds'
     """
     total = position = 0
     body = text.rstrip()
     while position < len(body) or not position:
         term = _CQL_TERM.match(body, position)
         if term is None:
-            raise ValueError(f"cannot read {text.strip()!r} as a duration")
+            bare = re.fullmatch(r"\s*[\d.]+\s*", body)
+            hint = f": say which unit, such as '{body.strip()} seconds'" if bare else ""
+            raise ValueError(f"cannot read {text.strip()!r} as a duration{hint}")
         total += _microseconds(term[1], term[2], term[3].lower(), _CQL_UNITS)
         position = term.end()
     return _bounded(total)

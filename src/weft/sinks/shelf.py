@@ -24,6 +24,7 @@ from weft.store.folder import Folder
 THROUGH = b"weft.through"
 """The key in a file's footer under which stands the last batch that it holds."""
 EMPTY = "part-empty.parquet"
+WRITING = ".writing-"
 _WAITING = re.compile(r"\.batch-(\d+)-(\d+)-of-(\d+)$")
 _SHOWN = re.compile(r"batch-(\d+)\.parquet$")
 
@@ -55,6 +56,9 @@ class Shelf:
         self._waiting: dict[tuple[int, int], Waiting] = {}
         self._through = -1
         self._placed_at: float | None = None
+        for name in _names(hidden):
+            if name.startswith(WRITING):  # of a process that was ended meanwhile
+                _delete(Folder(f"{hidden.root}/{name}"))
         self._look()
 
     def _look(self) -> None:
@@ -90,7 +94,7 @@ class Shelf:
     def say_schema(self, schema: pa.Schema) -> None:
         """A query without answers so far gets an empty file, which tells its columns and appears whole."""
         if not any(name.endswith(".parquet") for name in _names(self.shown)):
-            name = f".writing-{uuid4().hex[:8]}"
+            name = f"{WRITING}{uuid4().hex[:8]}"
             filesystem, path = self.hidden.open(name)
             pq.write_table(schema.empty_table(), path, filesystem=filesystem, store_schema=False)
             written = f"{self.hidden.root}/{name}"
@@ -151,7 +155,7 @@ class Shelf:
         """The one file for these small ones, still hidden; None if Arrow cannot write the like of them."""
         if len(together) < 2:
             return self._place_of(together[0]) if together else None
-        name = f".writing-{uuid4().hex[:8]}"
+        name = f"{WRITING}{uuid4().hex[:8]}"
         rows = pa.concat_tables(file.read() for file in files)
         filesystem, path = self.hidden.open(name)
         with pq.ParquetWriter(path, rows.schema, filesystem=filesystem, **parquet_options(rows.schema)) as writer:
@@ -220,7 +224,7 @@ def appear(source: str, target: Folder, name: str) -> bool:
             return True
     if _is_there(target_filesystem, target_path):
         return False
-    copy = target.open(f".writing-{uuid4().hex[:8]}")[1]
+    copy = target.open(f"{WRITING}{uuid4().hex[:8]}")[1]
     fs.copy_files(path, copy, source_filesystem=filesystem, destination_filesystem=target_filesystem)
     return _rename(target_filesystem, copy, target_path)
 

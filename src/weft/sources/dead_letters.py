@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from weft.errors import WeftError
 from weft.store.folder import Folder
+from weft.store.private import close_all, make_private
+from weft.store.scratch import scratch
 
 BAD = "__weft_bad"
 """The column that marks rows which could not be read."""
@@ -50,9 +51,14 @@ class DeadLetters:
         target = Folder(f"{self.folder.root}/run={run}/batch={batch}")
         if target.exists():
             return
-        building = Folder(f"{self.folder.root}/.writing-{uuid4().hex[:8]}")
+        if not self.folder.exists():
+            make_private(self.folder)
+        make_private(Folder(f"{self.folder.root}/run={run}"))
+        # hidden from readers of the folder
+        building = scratch(Folder(f"{self.folder.root}/.batch"), "writing")
         try:
             letters.coalesce(1).write.parquet(building.url())
+            close_all(building)
             building.move_to(target)
         finally:
             building.remove()

@@ -18,6 +18,7 @@ from weft.spark.computing import Computation
 from weft.spark.culprits import spark_control, stopped_alone
 from weft.spark.step import gather
 from weft.store.folder import Folder
+from weft.store.scratch import scratch
 
 TEMPLATES = 64
 """Select lists that one Spark job computes: the code for more becomes too large to compile."""
@@ -28,7 +29,7 @@ def deliver(staged: Staged, path: str, *, overwrite: bool, progress: Callable[[i
     target = Folder(path)
     if target.exists() and not overwrite:
         raise WeftError(f"{path} is there already: give another folder, or allow it to be overwritten")
-    building = Folder(f"{target.root.rstrip('/')}.writing-{uuid4().hex[:8]}")
+    building = scratch(target, "writing")
     refuse_equal_names(staged)
     try:
         done = 0
@@ -39,11 +40,24 @@ def deliver(staged: Staged, path: str, *, overwrite: bool, progress: Callable[[i
             say_schema(staged, name, building)
         for name, original in staged.same_as.items():
             copy(staged, original, name, building)
-        target.remove()
-        building.move_to(target)
+        put_in_place(building, target)
     except BaseException:
         building.remove()
         raise
+
+
+def put_in_place(building: Folder, target: Folder) -> None:
+    """Have what was built take the place of what is there, which comes back if that fails."""
+    replaced = scratch(target, "replaced")
+    try:
+        if target.exists():
+            target.move_to(replaced)
+        building.move_to(target)
+    except BaseException:
+        if replaced.exists() and not target.exists():
+            replaced.move_to(target)
+        raise
+    replaced.remove()
 
 
 def refuse_equal_names(staged: Staged) -> None:

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from weft.errors import WeftError
+from weft.spark.outages import source_is_away
 
 
 class JvmGoneError(WeftError):
@@ -85,10 +86,10 @@ def fault(error: Exception) -> str | None:
     """What stopped a computation, if a query can have caused it; None if none can.
 
     A value, memory, a plan that is too deep or too long, and whatever else Spark or our own kernels fail with may be a
-    query's fault. What Weft says on purpose, files that are not there and a JVM that is gone are not: of the last, the
-    next start finds out.
+    query's fault. What Weft says on purpose, files that are not there, a source that is away and a JVM that is gone are
+    not: of the last, the next start finds out.
     """
-    if isinstance(error, WeftError | OSError) or jvm_is_gone(error):
+    if isinstance(error, WeftError | OSError) or jvm_is_gone(error) or source_is_away(error):
         return None
     said = data_error(error) or spark_failure(error)
     if said is None:

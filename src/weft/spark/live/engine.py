@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from weft.catalog.catalog import Catalog
 from weft.catalog.place import create_catalog
-from weft.catalog.status import JobState, Status
+from weft.catalog.status import JobState, Outage, Status
 from weft.errors import QueriesError, WeftError
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
+from weft.job.lease import Lease
+from weft.job.patience import Patience
 from weft.job.records import Settings
 from weft.job.sink import Sink
 from weft.optimize.weaving import Weaving
@@ -30,6 +33,7 @@ from weft.spark.live.finals_place import FinalsPlace, check_place
 from weft.spark.live.job import Job
 from weft.spark.live.planning import bind_all
 from weft.spark.live.progress import Progress
+from weft.spark.live.reading import STEP, Reading
 from weft.spark.step import SETTINGS as STEP_SETTINGS
 
 FEW_SLICES = {"spark.sql.codegen.aggregate.map.twolevel.enabled": "true"}
@@ -63,12 +67,15 @@ class LiveEngine:
         lateness: int,
         sinks: Sequence[Sink],
         *,
-        catalog_url: str | None = None,
+        catalog: Catalog | None = None,
         technique: str = "auto",
         weaving: Weaving | None = None,
         finals: FinalsPlace = "auto",
         buckets: int | None = None,
         pace: Pace | None = None,
+        patience: Patience | None = None,
+        own_patience: Mapping[str, Patience] | None = None,
+        take_over: bool = False,
     ) -> None:
         check_place(finals)
         if not source.rows.isStreaming:
@@ -77,7 +84,8 @@ class LiveEngine:
         self.source = source
         self.pace = pace or Pace()
         self.checkpoint = Checkpoint(checkpoint)
-        self.catalog: Catalog = create_catalog(checkpoint, catalog_url)
+        self.checkpoint.make()
+        self.catalog: Catalog = catalog or create_catalog(checkpoint)
         history = History(self.checkpoint)
         settings = history.settings(Settings(uuid4().hex, stream.name, stream.event_time, lateness))
         self.progress = Progress()
@@ -90,49 +98,66 @@ class LiveEngine:
             sinks,
             technique=technique,
             weaving=weaving,
+            lease=Lease.take(self.checkpoint, take_over=take_over),
+            patience=patience,
+            own_patience=own_patience,
             finals=finals,
             buckets=buckets,
             listeners=[self.progress.note],
         )
+        self._reading = Reading(self._begin, self.job.resume, self._check, patience or Patience())
         self._turn = threading.Lock()
         self._stopped = False
         self._error: BaseException | None = None
         self._batch_since: float | None = None
         self._tuned = False
-        self._query: StreamingQuery | None = None
-        self._closed = False
+        self._keeper = threading.Thread(target=self._keep, name="weft-stream", daemon=True)
+        self._ended = threading.Event()
 
     # ----------------------------------------------------------------------------------------------------- running
 
     def start(self) -> LiveEngine:
         """Take up where the checkpoint is and begin."""
-        self.job.recover()
-        self.progress.recovered(self.job)
-        if self.job.last.drained:
-            return self
+        self.job.lease.keep()
+        try:
+            self.job.recover()
+            self.progress.recovered(self.job)
+            if not self.job.last.drained:
+                self._reading.start()
+        except BaseException:
+            self._close()
+            raise
+        self._keeper.start()
+        return self
+
+    def _begin(self) -> StreamingQuery:
+        """Have Spark read the source, from where the checkpoint is."""
+        self._tuned = False
         writer = self.source.rows.writeStream.queryName(f"weft-{uuid4().hex[:8]}").foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self.checkpoint.spark)
         if self.pace.available_now:
             writer = writer.trigger(availableNow=True)
         elif self.pace.trigger is not None:
             writer = writer.trigger(processingTime=self.pace.trigger)
-        self._query = writer.start()
-        return self
+        return writer.start()
 
     def _batch(self, rows: DataFrame, number: int) -> None:
-        with self._turn:
-            if self._stopped:
-                # not a return: Spark would take the batch for done
-                raise WeftError(f"the engine was stopped before batch {number}")
-            self._batch_since = time.time()
-            try:
+        try:
+            # outside of the turn: whoever stops the engine does not wait for a sink
+            self.job.outbox.await_room(self._reading.stopping.is_set)
+            with self._turn:
+                if self._stopped:
+                    # not a return: Spark would take the batch for done
+                    raise WeftError(f"the engine was stopped before batch {number}")
+                self._batch_since = time.time()
                 self._tune(rows.sparkSession)
                 self.job.process(rows, number)
-            except BaseException as error:
-                self._error = error
-                raise
-            finally:
-                self._batch_since = None
+        except BaseException as error:
+            self._reading.fails(error)
+            raise
+        finally:
+            self._batch_since = None
+        self._reading.works()
 
     def _tune(self, spark: SparkSession) -> None:
         """Settings that suit the shared pass, in the session that Spark gives the stream."""
@@ -145,65 +170,80 @@ class LiveEngine:
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the stream ends, for ``timeout`` seconds at most; whether it has ended.
 
-        Raises what stopped the stream if it did not end of its own accord.
+        A stream that takes only what is there ends when all sinks have taken its answers. Raises what stopped the
+        stream if it did not end of its own accord.
         """
-        if self._query is not None:
-            ended = self._wait(self._query, timeout)
-            if not ended:
+        until = None if timeout is None else time.monotonic() + timeout
+        # in steps, so that signals are heard
+        while not self._ended.wait(STEP if until is None else max(min(until - time.monotonic(), STEP), 0.0)):
+            if until is not None and time.monotonic() >= until:
                 return False
-            if self.pace.available_now and self.pace.drain and not self._stopped:
-                self.job.drain()
-        self._close()
+        if self._error is not None:
+            raise self._error
         return True
 
-    def _wait(self, query: StreamingQuery, timeout: float | None) -> bool:
-        deadline = None if timeout is None else time.monotonic() + timeout
+    def await_delivered(self, timeout: float | None = None) -> bool:
+        """Wait until every sink has taken all that is committed, for ``timeout`` seconds at most; whether they have."""
+        return self.job.outbox.settle(self._ended.is_set, timeout)
+
+    def _keep(self) -> None:
+        """See the stream to its end: all read, windows closed if they are to be, answers taken."""
         try:
-            while True:
-                # in steps, so that signals are heard
-                step = 0.5 if deadline is None else max(min(deadline - time.monotonic(), 0.5), 0.01)
-                if query.awaitTermination(step):  # type: ignore[arg-type]  # whole seconds are not asked for
-                    return True
-                if deadline is not None and time.monotonic() >= deadline:
-                    return False
-        except StreamingQueryException as error:
-            if self._stopped:
-                return True
+            if self._reading.query is not None:
+                self._reading.run()
+                if self.pace.available_now and self.pace.drain and not self._stopped:
+                    self.job.drain()
+            self.job.outbox.settle(self._reading.stopping.is_set)
+        except BaseException as error:
+            self._error = self._told(error)
+        finally:
             self._close()
-            raise (self._error or error) from None
-        except Exception as error:
-            if not jvm_is_gone(error):
-                raise
-            self.job.trials.died()
-            self._close()
-            raise JvmGoneError from error
+            self._ended.set()
+
+    def _told(self, error: BaseException) -> BaseException:
+        """The error that people are told, when Spark runs no more."""
+        with suppress(Py4JError):
+            self._reading.stop()
+        if not isinstance(error, Exception) or not jvm_is_gone(error):
+            return error
+        self.job.trials.died()
+        gone = JvmGoneError()
+        gone.__cause__ = error
+        return gone
+
+    def _check(self) -> None:
+        """Raise what ends the stream though Spark knows nothing of it."""
+        self.job.outbox.raise_failure()
+        if self.job.lease.lost is not None:
+            raise self.job.lease.lost
 
     def look(self) -> None:
         """Decide about queries that were added, unless a batch runs, which does so itself."""
-        if self._turn.acquire(blocking=False):
+        if self.job.registry.is_reached() and self._turn.acquire(blocking=False):
             try:
                 self.job.look()
             finally:
                 self._turn.release()
 
     def stop(self) -> None:
-        """Finish the batch that runs, commit it, and end."""
+        """Finish the batch that runs, commit it, and end; what a sink that is away has yet to take waits for it."""
+        self._reading.stopping.set()
         with self._turn:
             self._stopped = True
         # a batch that begins now finds the turn free and is told; held, Spark would wait for it and it for us
-        if self._query is not None:
-            self._query.stop()
-        self._close()
+        self._reading.stop()
+        if self._keeper.ident is not None:
+            self._keeper.join()
 
     def _close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self.job.outbox.close()
+        self.job.outbox.close()
+        self.job.lease.release()
 
     @property
     def recent_progress(self) -> list[Any]:
         """What Spark tells about the last micro-batches: rows, and how long each part took."""
-        return [] if self._query is None else list(self._query.recentProgress)
+        query = self._reading.query
+        return [] if query is None else list(query.recentProgress)
 
     @property
     def is_drained(self) -> bool:
@@ -213,7 +253,7 @@ class LiveEngine:
     @property
     def is_active(self) -> bool:
         """Whether the stream runs."""
-        return self._query is not None and self._query.isActive
+        return self._keeper.is_alive()
 
     # ----------------------------------------------------------------------------------------------------- queries
 
@@ -252,11 +292,18 @@ class LiveEngine:
 
     def status(self) -> Status:
         """How the stream is."""
-        return {**self.progress.status(self.job), "state": self._state(), "batch_since": self._batch_since}
+        outages = self.job.outages + self._reading.outages
+        status = self.progress.status(self.job)
+        return {
+            **status,
+            "outages": outages,
+            "state": self._state(outages),
+            "batch_since": self._batch_since,
+        }
 
-    def _state(self) -> JobState:
+    def _state(self, outages: Sequence[Outage]) -> JobState:
         if self._error is not None:
             return "failed"
-        if self.is_drained:
-            return "drained"
-        return "running" if self.is_active else "stopped"
+        if self.is_active:
+            return "degraded" if outages else "running"
+        return "drained" if self.is_drained else "stopped"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -13,13 +14,15 @@ from pyspark.sql import DataFrame
 
 from weft.catalog.catalog import Catalog
 from weft.catalog.database import CatalogError
+from weft.catalog.status import Outage
 from weft.errors import UseError, WeftError
 from weft.job import segments
 from weft.job.clock import Clock, largest_of, watermark_after
-from weft.job.history import ANSWERS, History
+from weft.job.history import ANSWERS, History, Waiting
 from weft.job.lease import Lease
 from weft.job.memory import Memory
 from weft.job.outbox import Outbox
+from weft.job.patience import Patience
 from weft.job.records import EVERYTHING, BatchStart, Counts, Manifest, Settings
 from weft.job.sink import Sink
 from weft.job.trials import PROOF, Trial, Trials
@@ -34,7 +37,7 @@ from weft.spark.failures import JvmGoneError, jvm_is_gone
 from weft.spark.live.answering import SelectLists, Written, write_answers
 from weft.spark.live.changes import Past, next_since
 from weft.spark.live.collect import Bringing, Collected, Scattering, collector_of
-from weft.spark.live.committed import committed_batch
+from weft.spark.live.committed import Committed
 from weft.spark.live.finals_place import FinalsPlace, in_buckets, is_for_executors
 from weft.spark.live.on_executors import OnExecutors, listed, state_of
 from weft.spark.live.planning import LivePlan, Wanted, first_plan, live_plan, recorded
@@ -51,6 +54,11 @@ NOTHING = Manifest(batch=-1, plan=0, epoch=0, watermark=None, largest=None)
 NO_ROWS = Collected(None, 0, 0, None, 0)
 
 Found = TypeVar("Found")
+KEPT = 2
+"""So many commits are kept whole."""
+FORGOTTEN = 20
+"""So many batches are thrown away after one at most, when a sink has caught up."""
+
 Listener = Callable[["Job", Manifest], object]
 
 
@@ -107,6 +115,9 @@ class Job:
         *,
         technique: str = "auto",
         weaving: Weaving | None = None,
+        lease: Lease | None = None,
+        patience: Patience | None = None,
+        own_patience: Mapping[str, Patience] | None = None,
         finals: FinalsPlace = "auto",
         buckets: int | None = None,
         listeners: Sequence[Listener] = (),
@@ -123,21 +134,30 @@ class Job:
         self.finals_place = finals
         self.buckets = buckets or stream.rows.sparkSession.sparkContext.defaultParallelism
         self.listeners = listeners
-        self.outbox = Outbox(history.checkpoint, sinks)
-        self.lease = Lease.take(history.checkpoint)
+        self._batches = Committed(history, settings.run)
+        self.lease = lease or Lease.take(history.checkpoint)
+        self.outbox = Outbox(
+            history.checkpoint,
+            sinks,
+            patience=patience,
+            own=own_patience,
+            reload=self._batches.reload,
+            permit=lambda: self.lease.check(),
+        )
         self.trials = Trials(history.checkpoint)
         self.live: LivePlan | None = None
         self.state = State()
         self.finals: Finals | None = None
         self.kept: list[Manifest] = []
+        """The last two commits."""
+        self._waiting: deque[Waiting] = deque()
+        """Batches before these, of which some sink has yet to take the answers."""
         self.clock = Clock()
         self._memory = Memory()
         self._collector: Bringing | Scattering | None = None
         self._lists: SelectLists | None = None
         self._executors: OnExecutors | None = None
         """Where finals run, if not here."""
-        self._told = 0
-        """The plan whose queries the sinks have heard of."""
         self._swept = False
 
     @property
@@ -145,24 +165,46 @@ class Job:
         """The last commit."""
         return self.kept[-1] if self.kept else NOTHING
 
+    @property
+    def outages(self) -> list[Outage]:
+        """What is away: sinks, the catalog."""
+        catalog = self.registry.presence.outage
+        return self.outbox.outages + ([] if catalog is None else [catalog])
+
     # ------------------------------------------------------------------------------------------------- restarts
 
     def recover(self) -> None:
-        """Take up where the last commit left off, and deliver what was committed but not delivered."""
-        self.kept = self.history.committed()
-        if self.kept:
-            self._load()
-            self.history.sweep(self.kept)
-        self.outbox.open([manifest.batch for manifest in self.kept])
+        """Take up where the last commit left off, and have delivered what was committed but not delivered."""
+        committed = self._take_up()
+        self.outbox.open(committed)
         self.registry.refuse((id, name, reason) for id, name, reason in self.last.refusals)
         self._refuse_failed()
-        for manifest in self.kept:
-            if manifest.batch >= self.outbox.behind:
-                self._deliver(manifest)
+        for batch in committed:
+            if batch >= self.outbox.behind:
+                self._deliver(self.history.manifest(batch))
+        self._forget_taken(len(committed))
         started = self.history.started(self.last.batch + 1)
         if started is not None and started.drain:
             # the last step was begun: rows that came since belong to no window of this checkpoint
             self.drain()
+
+    def resume(self) -> None:
+        """Go on after an outage in the middle of a batch from what is committed, as a restart would; sinks stay."""
+        self.live, self.finals = None, None
+        for batch in self._take_up():
+            if batch > self.outbox.posted:
+                self._deliver(self.history.manifest(batch))
+
+    def _take_up(self) -> list[int]:
+        """The batches that are committed; state and plan as the last of them left them."""
+        committed = self.history.committed()
+        self.kept = [self.history.manifest(batch) for batch in committed[-KEPT:]]
+        self._waiting = deque(Waiting.of(self.history.manifest(batch)) for batch in committed[:-KEPT])
+        self.state = State()
+        if self.kept:
+            self._load()
+            self.history.sweep(self.kept, self._waiting)
+        return committed
 
     def _load(self) -> None:
         """The state as the last manifest lists it."""
@@ -415,7 +457,7 @@ class Job:
         return found
 
     def _commit(self, done: Done) -> None:
-        """Make the batch count, tell the sinks, and throw away what is two batches old."""
+        """Make the batch count, have the sinks told, and throw away what nobody needs any more."""
         self.lease.check()
         counts = self.history.commit(done.manifest)
         # others may have committed this very batch and forgotten it since: then nothing is ours to deliver or delete
@@ -440,22 +482,32 @@ class Job:
             self._follow(self._left(self.live, self.last.failed))
         for listener in self.listeners:
             listener(self, self.last)
-        while len(self.kept) > 2:
-            self.history.forget(self.kept[0], self.kept[1:])
-            del self.kept[0]
+        while len(self.kept) > KEPT:
+            old = self.kept.pop(0)
+            self._waiting.append(Waiting.of(old))
+            self.history.forget_state(old, self.kept)
+        self._forget_taken(FORGOTTEN)
         if not self._swept:
-            self.history.sweep(self.kept)
+            self.history.sweep(self.kept, self._waiting)
             self._swept = True
         self._memory.give_back()
         self.clock.note("tidy")
 
     def _deliver(self, manifest: Manifest) -> None:
-        """Hand a batch to the sinks; queries without answers are told of once."""
-        live = self._plan(manifest.plan)
-        told = manifest.answers if self._told == manifest.plan else live.record.queries
-        names = [name for name in told if name in live.bound]
-        self._told = manifest.plan
-        self.outbox.deliver(committed_batch(self.history.checkpoint, manifest, live, names, self.settings.run))
+        """Have a batch handed to the sinks, each when it is ready."""
+        if not self._batches.knows(manifest.plan):
+            self._batches.learn(manifest.plan, self._plan(manifest.plan))
+        self.outbox.post(self._batches.batch(manifest))
+
+    def _forget_taken(self, most: int) -> None:
+        """Throw away batches long past that every sink has taken, ``most`` at once: the next one must not wait."""
+        for _ in range(most):
+            if not self._waiting or self._waiting[0].batch >= self.outbox.behind:
+                return
+            old = self._waiting.popleft()
+            plans = {manifest.plan for manifest in self.kept} | {waiting.plan for waiting in self._waiting}
+            self.history.forget(old, plans)
+            self._batches.forget(old.batch, plans)
 
     def _refuse_failed(self) -> None:
         if self.last.failed:

@@ -50,7 +50,7 @@ class Progress:
             "host": socket.gethostname(),
             "started": self._started,
             "said_at": time.time(),
-            "sinks": dict(job.outbox.delivered),
+            "sinks": job.outbox.status(),
             "errors": list(self._errors),
         }
         return {**now, **self._figures}

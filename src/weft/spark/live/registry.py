@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 
 from weft.catalog.catalog import FIRST_WINDOWS, Catalog
 from weft.catalog.database import CatalogError
+from weft.job.patience import Presence
 from weft.plan.record import PlanRecord
 from weft.spark.bind import Bound, Stream
 from weft.spark.live.planning import Wanted, bind_all
 from weft.spark.live.shapes import Shapes
 from weft.step.emission import Emission
 
-LOG = logging.getLogger("weft.stream")
 Refusal = tuple[int, str, str]
 """The number of a query's entry, its name and why it is refused."""
 
@@ -36,7 +37,8 @@ class Registry:
         self._untold: list[Callable[[], object]] = []
         self.refusals: list[Refusal] = []
         """Refusals that the catalog has yet to hear of."""
-        self._away = False
+        self.presence = Presence("the catalog", "the queries stay as they are until it is back")
+        self._ask_again = 0.0
 
     def bind(self, texts: Mapping[str, str]) -> tuple[dict[str, Bound], dict[str, str]]:
         """Queries bound to the stream, and why others cannot be; each text is looked at once."""
@@ -49,10 +51,31 @@ class Registry:
     @property
     def changed(self) -> int | None:
         """The catalog's version, if the present plan does not follow it; None if it does."""
-        self.catch_up()
-        version = self.catalog.version()
-        self._away = False
+        version = self._version()
         return None if version == self._planned else version
+
+    def _version(self) -> int:
+        """The catalog's version, when it has heard all; an error says that it is away."""
+        if time.monotonic() < self._ask_again:
+            raise CatalogError(self.presence.outage["error"] if self.presence.outage else "the catalog is away")
+        began = time.monotonic()
+        try:
+            self.catch_up()
+            version = self.catalog.version()
+        except CatalogError as error:
+            # one that does not answer must not keep every batch waiting
+            self._ask_again = time.monotonic() + 3 * (time.monotonic() - began)
+            self.miss(error)
+            raise
+        self.presence.back()
+        return version
+
+    def is_reached(self) -> bool:
+        """Whether the catalog is there; asked again if it was not."""
+        try:
+            return self.presence.outage is None or self._version() >= 0
+        except CatalogError:
+            return False
 
     @property
     def follows(self) -> int:
@@ -104,8 +127,7 @@ class Registry:
 
     def look(self, following: int) -> None:
         """Decide about new queries between two batches: a stream without rows must not keep people waiting."""
-        self.catch_up()
-        version = self.catalog.version()
+        version = self._version()
         if version not in (self._planned, self._looked):
             self._accept(self.wanted().entries, following)
             self._looked = version
@@ -135,16 +157,12 @@ class Registry:
 
     def miss(self, error: CatalogError) -> None:
         """Note that the catalog is away; people are told once."""
-        if not self._away:
-            LOG.warning("%s; the queries stay as they are until it is back", error)
-        self._away = True
+        self.presence.lost(error)
 
     def _tell(self, word: Callable[[], object]) -> None:
         self._untold.append(word)
         self._tell_all()
 
     def _tell_all(self) -> None:
-        try:
-            self.catch_up()
-        except CatalogError as error:
-            self.miss(error)
+        with suppress(CatalogError):
+            self._version()

@@ -1,0 +1,146 @@
+"""A live job put together: for ``Engine.start``, ``weft stream`` and whoever else starts one."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from tenacity import retry_if_exception_type
+
+from weft.catalog import Catalog, create_catalog
+from weft.catalog.database import CatalogAwayError
+from weft.catalog.seeding import named_sql
+from weft.config import StreamConfig
+from weft.config.sinks import SinkBase
+from weft.errors import QueriesError
+from weft.java.packages import CARRIED, resolve
+from weft.job import outbox
+from weft.job.checkpoint import Checkpoint
+from weft.job.lease import refuse_if_held
+from weft.job.patience import Patience, Presence
+from weft.job.sink import Sink
+from weft.launch.session import local_session
+from weft.query.model import Query
+from weft.query.sparksql import parse_file
+from weft.sinks.routed import RoutedSink
+from weft.sinks.specs import sink_of
+from weft.sources.dead_letters import BAD
+from weft.sources.specs import live_source
+from weft.spark.bind import Stream
+from weft.spark.live.engine import LiveEngine, Pace
+from weft.spark.live.planning import bind_all
+
+LOG = logging.getLogger("weft.stream")
+
+
+def refuse_if_running(config: StreamConfig, *, take_over: bool) -> None:
+    """Refuse a second job on a checkpoint, before anything is touched that belongs to the first."""
+    if not take_over:
+        refuse_if_held(Checkpoint(config.checkpoint))
+
+
+def give_up_sinks(config: StreamConfig, names: Sequence[str]) -> None:
+    """Have the job go on without what these sinks, which are gone, have yet to take."""
+    for name in names:
+        outbox.give_up(Checkpoint(config.checkpoint), name)
+
+
+def open_catalog(
+    checkpoint: str,
+    url: str | None,
+    patience: Patience,
+    say: Callable[[Presence], object] = lambda presence: None,
+) -> Catalog:
+    """The catalog of a job that starts; one that is away is waited for, and ``say`` is told."""
+    presence = Presence("the catalog", "the job starts when it is back")
+
+    def attempt() -> Catalog:
+        try:
+            return create_catalog(checkpoint, url)
+        except CatalogAwayError as error:
+            presence.lost(error)
+            say(presence)
+            raise
+
+    catalog: Catalog = patience.retrying(threading.Event(), retry_if_exception_type(CatalogAwayError))(attempt)
+    presence.back()
+    return catalog
+
+
+def sinks_of(config: StreamConfig) -> list[Sink]:
+    """The sinks, not yet opened; what is plainly wrong about them is said here."""
+    return [sink_of(spec) for spec in config.sink_specs()]
+
+
+def patience_of(config: StreamConfig) -> Patience:
+    """The patience with everything that may be away."""
+    seconds = None if config.patience is None else config.patience / 1e6
+    return Patience(seconds, config.waiting_batches, config.waiting_bytes)
+
+
+def own_patience(config: StreamConfig, sinks: Sequence[Sink]) -> dict[str, Patience]:
+    """By a sink's name: the patience with it, as far as something was said about it."""
+    general = patience_of(config)
+    described = sinks[len(sinks) - len(config.sinks) :]  # the folder ``out``, if there is one, comes first
+    return {sink.name: _with(sink_config, general) for sink, sink_config in zip(described, config.sinks, strict=True)}
+
+
+def _with(sink: SinkBase, general: Patience) -> Patience:
+    return Patience(
+        general.seconds if sink.patience is None else sink.patience / 1e6,
+        sink.waiting_batches or general.batches,
+        general.bytes if sink.waiting_bytes is None else sink.waiting_bytes,
+    )
+
+
+def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *, take_over: bool) -> LiveEngine:
+    """Session, source and engine, ready to start."""
+    jars = {"spark.jars": ",".join(map(str, resolve(config.packages, without=CARRIED)))} if config.packages else {}
+    spark = local_session(master=config.master, memory=config.memory, config=jars | config.spark_options)
+    source = config.source
+    found = live_source(
+        spark,
+        source.spec,
+        source.event_time,
+        format=source.format,
+        schema=source.schema_,
+        options=source.reader_options,
+        max_files=source.max_files,
+        dead=config.bad_records_folder,
+    )
+    return LiveEngine(
+        Stream(source.name, found.rows.drop(BAD), source.event_time),
+        found,
+        config.checkpoint,
+        source.lateness,
+        sinks,
+        catalog=catalog,
+        technique=config.technique,
+        finals=config.finals,
+        pace=Pace(f"{config.trigger} microseconds" if config.trigger else None, config.available_now, config.drain),
+        patience=patience_of(config),
+        own_patience=own_patience(config, sinks),
+        take_over=take_over,
+    )
+
+
+def first_queries(engine: LiveEngine, text: str) -> list[Query]:
+    """The queries of the first file: a job does not start with one that cannot be run."""
+    queries = parse_file(text, {engine.stream.name: tuple(engine.stream.rows.columns)})
+    _, errors = bind_all(engine.stream, {query.name: named_sql(query) for query in queries})
+    if errors:
+        raise QueriesError(list(errors.values()))
+    return queries
+
+
+def say_idle_routes(sinks: Sequence[Sink], queries: Sequence[str]) -> None:
+    """Warn of patterns that no query matches: a name may be mistyped, or its query may come later."""
+    for sink in sinks:
+        for pattern in sink.queries if isinstance(sink, RoutedSink) else ():
+            if not fnmatch.filter(queries, pattern):
+                close = difflib.get_close_matches(pattern, queries, 1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                LOG.warning("no query has a name like %s, which sink %s is for%s", pattern, sink.name, hint)
