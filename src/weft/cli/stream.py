@@ -10,6 +10,7 @@ import typer
 from weft.cli.checkpoint import CatalogUrl, Config, settings_of
 from weft.cli.failures import told_in_short
 from weft.cli.signals import Ended
+from weft.cli.spark_options import Conf, Master, Memory, Packages, pairs, separated
 from weft.config import stream_config
 from weft.config.secrets import kept_from
 from weft.config.settings import Place
@@ -93,12 +94,10 @@ def stream_command(
     finals: Annotated[
         str | None, typer.Option(help="Where slices become answers: auto, driver or executors; for a new checkpoint.")
     ] = None,
-    master: Annotated[str | None, typer.Option(help="The Spark master; this machine's cores if not given.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Memory of the Spark driver.")] = None,
-    conf: Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of the Spark session.")] = None,
-    packages: Annotated[
-        list[str] | None, typer.Option(metavar="GROUP:NAME:VERSION", help="A package for Spark to load.")
-    ] = None,
+    master: Master = None,
+    memory: Memory = None,
+    conf: Conf = None,
+    packages: Packages = None,
 ) -> None:
     """Answer the queries on a live stream, each window when the watermark has passed its end.
 
@@ -134,10 +133,10 @@ def stream_command(
         ("finals",): ("--finals", finals),
         ("master",): ("--master", master),
         ("memory",): ("--memory", memory),
-        ("packages",): ("--packages", _separated(packages)),
+        ("packages",): ("--packages", separated(packages)),
         **_source(source),
-        **_pairs(option, "--option", ("source", "options")),
-        **_pairs(conf, "--conf", ("spark",)),
+        **_each(option, "--option", ("source", "options")),
+        **_each(conf, "--conf", ("spark",)),
     }
     said = {at: value for at, value in given.items() if value[1] is not None}
     from weft.cli.streaming import run_stream
@@ -163,17 +162,5 @@ def _source(source: str | None) -> Given:
     return {("source", "name"): ("--source", name), ("source", "spec"): ("--source", spec)}
 
 
-def _pairs(given: list[str] | None, option: str, at: Place) -> Given:
-    pairs: Given = {}
-    for item in given or []:
-        name, equals, value = item.partition("=")
-        if not (name and equals):
-            # the value may be a password, so it is not repeated
-            raise typer.BadParameter(f"{name} is not of the form K=V", param_hint=option)
-        pairs[(*at, name)] = (option, value)
-    return pairs
-
-
-def _separated(packages: list[str] | None) -> list[str] | None:
-    """``--packages a,b`` as spark-submit has it."""
-    return [package for item in packages for package in item.split(",")] if packages else None
+def _each(given: list[str] | None, option: str, at: Place) -> Given:
+    return {(*at, name): (option, value) for name, value in pairs(given, option).items()}

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 from pathlib import Path
+
+KERNELS = "NUMBA_CACHE_DIR"
+"""The variable by which numba is told where to keep what it compiles; workers on this machine inherit it."""
 
 
 def cache_folder() -> Path:
@@ -20,3 +25,29 @@ def home_folder() -> Path:
     import pwd
 
     return Path(pwd.getpwuid(os.getuid()).pw_dir)
+
+
+def place_kernels(package: Path) -> None:
+    """Have numba keep kernels beside their sources; among our caches where nobody may write there.
+
+    numba would fail where neither the package nor the home can be written to, as in many a container: there kernels
+    last as long as the machine's temporary files.
+    """
+    if os.environ.get(KERNELS) or _writable(package / "__pycache__"):
+        return
+    folder = cache_folder() / "kernels"
+    if not _writable(folder):
+        folder = Path(tempfile.gettempdir()) / f"weft-kernels-{os.getuid()}"
+    os.environ[KERNELS] = str(folder)
+    if "numba" in sys.modules:  # it has read its settings already
+        sys.modules["numba"].config.CACHE_DIR = str(folder)
+
+
+def _writable(folder: Path) -> bool:
+    """Whether files can be made there, as numba finds out."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
