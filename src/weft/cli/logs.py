@@ -37,6 +37,14 @@ def forget() -> None:
         log.propagate = True
 
 
+def begin_anew() -> None:
+    """Have no log, unless others' lines come to it: somebody has to take them."""
+    if standard_error.is_taken_over():
+        configure("warning", "human")
+    else:
+        forget()
+
+
 def is_json() -> bool:
     """Whether every line is to be a JSON object."""
     return any(

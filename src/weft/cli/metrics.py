@@ -85,8 +85,9 @@ class StatusCollector(Collector):
             yield GaugeMetricFamily("weft_watermark_seconds", "The watermark, since the epoch.", value=watermark / 1e6)
             lag = time.time() - watermark / 1e6
             yield GaugeMetricFamily("weft_lag_seconds", "How far the watermark is behind the clock.", value=lag)
-        if (since := status.get("batch_since")) is not None:
-            lasts = time.time() - since
+        if "batch_since" in status:
+            since = status["batch_since"]
+            lasts = 0.0 if since is None else time.time() - since
             yield GaugeMetricFamily("weft_batch_running_seconds", "How long a batch has been under way.", value=lasts)
         yield self._states(status)
         yield from self._sinks(status)
