@@ -105,7 +105,7 @@ app.command("status", cls=Command)(status_command)
 
 def main() -> None:
     """Run the command: 0 done, 2 bad use or bad query, 1 failure, 128 and its number if a signal ended it."""
-    logs.forget()
+    logs.begin_anew()
     if _wants_json(sys.argv[1:]):
         logs.begin_log("info", "json")
     try:

@@ -86,8 +86,17 @@ def stream_command(
     ] = None,
     drain: Annotated[bool | None, typer.Option("--drain/--no-drain", help="Then close all windows.")] = None,
     catalog: CatalogUrl = None,
-    metrics_port: Annotated[int | None, typer.Option(metavar="PORT", help="Serve metrics for Prometheus.")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Serve /metrics for Prometheus, /healthz and /readyz.")
+    ] = None,
     metrics_address: Annotated[str | None, typer.Option(metavar="HOST", help="On this address only.")] = None,
+    metrics_queries: Annotated[
+        int | None, typer.Option(metavar="N", help="Metrics of so many queries, of those that take most time; 1000.")
+    ] = None,
+    stuck_after: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="A batch that takes longer is unhealthy to /healthz; '30 minutes'."),
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="human or json.")] = None,
     technique: Annotated[str | None, typer.Option(help="How answers are built from slices.")] = None,
@@ -127,6 +136,8 @@ def stream_command(
         ("catalog",): ("--catalog", catalog),
         ("metrics_port",): ("--metrics-port", metrics_port),
         ("metrics_address",): ("--metrics-address", metrics_address),
+        ("metrics_queries",): ("--metrics-queries", metrics_queries),
+        ("stuck_after",): ("--stuck-after", stuck_after),
         ("log_level",): ("--log-level", log_level),
         ("log_format",): ("--log-format", log_format),
         ("technique",): ("--technique", technique),

@@ -63,6 +63,10 @@ class StreamConfig(Section):
     catalog: SecretStr | None = None
     metrics_port: int | None = Field(default=None, ge=0, le=65535)
     metrics_address: str = "127.0.0.1"
+    metrics_queries: int = Field(default=1000, ge=0)
+    """Of how many queries there are metrics: of those that take most time."""
+    stuck_after: Duration = 1_800_000_000
+    """Microseconds after which a batch that is still under way, or a start, has ``/healthz`` tell of it."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["human", "json"] = "human"
     technique: str = "auto"
