@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test test-long lint bench clean
+.PHONY: install fetched demo test test-long lint bench clean
 
 install: $(VENV)/.installed
 
@@ -17,6 +17,10 @@ $(VENV)/.installed: pyproject.toml
 demo: install
 	$(BIN)/python examples/flights/demo.py
 
+# once, before the processes of the tests part
+fetched: install
+	@test "$$WEFT_OFFLINE" = 1 || $(BIN)/python tests/services/fetched.py
+
 # Two processes: one has the Spark session and tells how far it is, what needs none is told of at the end.
 define tested
 	@$(BIN)/python -m pytest -m "not spark$(1)" >$(VENV)/others.log 2>&1 & others=$$!; trap "kill $$others" INT TERM; \
@@ -24,12 +28,12 @@ define tested
 	wait $$others; others=$$?; cat $(VENV)/others.log; exit $$((spark + others))
 endef
 
-test: lint
+test: lint fetched
 	$(call tested, and not long)
 
 # the same and what takes too long for every push
 test-long: export WEFT_LONG = 1
-test-long: lint
+test-long: lint fetched
 	$(call tested)
 
 lint: install

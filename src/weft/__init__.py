@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft._version import __version__
 from weft.errors import QueriesError, QueryError, WeftError
+from weft.store.cache import place_kernels
 
 if TYPE_CHECKING:
     from weft.evaluate.window import SlidingWindow
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from weft.spark.live.engine import LiveEngine
 
 __all__ = ["Answers", "Engine", "LiveEngine", "QueriesError", "QueryError", "SlidingWindow", "WeftError", "__version__"]
+
+place_kernels(Path(__file__).parent / "evaluate")
 
 _ROOMS = {
     "Answers": "weft.spark.answers",

@@ -13,6 +13,7 @@ import pytest
 from weft.catalog import Catalog, create_catalog, find_catalog
 from weft.catalog.database import CatalogError
 from weft.errors import UseError, WeftError
+from weft.store.location import STORES, Store
 
 HOURLY = "CREATE VIEW hourly AS SELECT count(*) AS n FROM trades GROUP BY window(ts, '1 hour')"
 
@@ -81,7 +82,8 @@ def test_another_catalog_than_the_checkpoints_is_refused(url: str, tmp_path: Pat
         find_catalog(str(tmp_path / "state"), f"sqlite:///{tmp_path}/other.db")
 
 
-def test_a_remote_checkpoint_needs_a_catalog_that_all_can_reach() -> None:
+def test_a_remote_checkpoint_needs_a_catalog_that_all_can_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STORES, "mock", Store("mock", "mock"))  # a store of Arrow's that is in memory
     with pytest.raises(UseError, match="--catalog postgresql://"):
         create_catalog("mock://bucket/state")
 

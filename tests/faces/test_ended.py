@@ -131,6 +131,8 @@ def test_a_run_that_is_ended_says_so_in_one_line_and_leaves_nothing_behind(
             time.sleep(0.02)
         os.killpg(run.pid, number)
         code = run.wait(PATIENCE)
-    assert (project / "log").read_text().strip() == f"weft: ended by {number.name}"
+    *before, last = (project / "log").read_text().splitlines()
+    assert last == f"weft: ended by {number.name}"
+    assert all(re.fullmatch(r"(compiling|starting|reading|answering) .*( \.\.\.| s)", line) for line in before), before
     assert code == 128 + number
     assert sorted(path.name for path in project.iterdir()) == ["incoming", "log", "queries.sql", "weft.yaml"]

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from weft.cli import logs
+from weft.cli.others import OthersLog
 
 LOG = logging.getLogger("weft.test")
 
@@ -45,6 +46,22 @@ def test_no_secret_is_logged_wherever_it_stands(capsys: pytest.CaptureFixture[st
     err = capsys.readouterr().err
     assert "engine" not in err
     assert "ada:***@db" in err
+
+
+def test_what_others_say_again_and_again_is_logged_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("info", "json")
+    now = 0.0
+    others = OthersLog(clock=lambda: now)
+    for second in range(100):
+        now = float(second)
+        others.take(f"%3|{second}.5|FAIL|rdkafka#producer-1| refused (after {second}ms in state CONNECT)")
+        others.take("who knows")
+    told = [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()]
+    assert told.count("who knows") == 100
+    assert [message for message in told if message != "who knows"] == [
+        "FAIL: refused (after 0ms in state CONNECT)",
+        *[f"FAIL: refused (after {second}ms in state CONNECT) (and 29 times before)" for second in (30, 60, 90)],
+    ]
 
 
 def test_lines_go_to_what_standard_error_is_at_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:

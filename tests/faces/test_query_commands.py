@@ -12,6 +12,7 @@ import pytest
 
 from weft.catalog import Catalog
 from weft.catalog.catalog import FIRST_WINDOWS
+from weft.catalog.status import QueryFigures
 
 HOURLY = "CREATE VIEW hourly AS SELECT count(*) AS n FROM trades GROUP BY window(ts, '1 hour')"
 DAILY = "CREATE VIEW daily AS SELECT max(price) AS p FROM trades GROUP BY window(ts, '1 day')"
@@ -214,6 +215,32 @@ def test_status_shows_the_figures_or_gives_them_as_json(weft: Weft, state: Catal
     told = json.loads(weft("status", "--checkpoint", "state", "--json").out)
     assert (told["running"], told["late_rows"]) == (True, 7)
     assert told["heartbeat"] > 0
+
+
+FIGURES: QueryFigures = {
+    "answers": 1_234_567,
+    "rows": 98_765,
+    "seconds": 75.0,
+    "state_bytes": 34_500_000,
+    "lag_seconds": 12.5,
+    "answered_at": 1_700_000_000.0,
+}
+
+
+def test_queries_and_status_show_the_figures_of_each_query(weft: Weft, state: Catalog) -> None:
+    state.add(f"{HOURLY}; {DAILY}")
+    state.accept("hourly", 7)
+    state.put_status({"state": "running"})
+    state.put_figures({"hourly": FIGURES})
+    shown = ("1,234,567", "98,765", "1 min 15 s", "34.5 MB", "12.5 s", "2023-11-14 22:13:20")
+    for command in ("queries", "status"):
+        out = weft(command, "--checkpoint", "state").out
+        assert all(figure in out for figure in shown), out
+    told = {
+        query["name"]: query["figures"] for query in json.loads(weft("queries", "--checkpoint", "state", "--json").out)
+    }
+    assert told == {"hourly": FIGURES, "daily": None}
+    assert json.loads(weft("status", "--checkpoint", "state", "--json").out)["query_figures"] == {"hourly": FIGURES}
 
 
 def test_the_job_is_found_through_the_settings_file(

@@ -19,7 +19,9 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from faces.deployed import metrics_in_use
 from services.processes import finished
 
 WEFT = str(Path(sys.executable).parent / "weft")
@@ -101,14 +103,18 @@ def test_a_running_job_is_changed_watched_and_stopped_from_outside(
     port = re.search(r'"metrics_port": (\d+)', (project / "log").read_text())
     assert port is not None
     with urllib.request.urlopen(f"http://127.0.0.1:{port[1]}/metrics", timeout=10) as answer:
-        assert "weft_queries 2.0" in answer.read().decode()
+        metrics = answer.read().decode()
+    assert "weft_queries 2.0" in metrics
+    assert 'weft_query_answers_total{query="hourly"}' in metrics
+    with urllib.request.urlopen(f"http://127.0.0.1:{port[1]}/readyz", timeout=10) as answer:
+        assert json.loads(answer.read()) == {"state": "running", "reasons": []}
+    assert metrics_in_use() <= {family.name for family in text_string_to_metric_families(metrics)}
 
     job.send_signal(signal.SIGTERM)
     assert job.wait(timeout=PATIENCE) == 0, (project / "log").read_text()
     ended = status(weft)
     assert (ended["running"], ended["state"]) == (False, "stopped")
-    # Java says a word or two of its own when it starts
-    lines = [json.loads(line) for line in (project / "log").read_text().splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in (project / "log").read_text().splitlines()]
     assert lines[-1]["message"] == "stopped"
 
     assert "no job is running" in weft("add", QUERIES.replace("hourly", "more")).out
@@ -136,7 +142,9 @@ def test_a_job_does_not_begin_with_a_query_that_cannot_be_run(project: Path, wef
     (project / "queries.sql").write_text(QUERIES + bad + ELSEWHERE)
     done = weft_program(project, "stream", "--available-now")
     assert done.returncode == 2
-    assert "weight" in done.stderr and "^^^^^^" in done.stderr
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert lines[-1]["level"] == "error"
+    assert "weight" in lines[-1]["message"] and "^^^^^^" in lines[-1]["message"]
     assert json.loads(weft("queries", "--json").out) == []
     assert status(weft)["state"] == "failed"
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from weft.catalog import Status
 from weft.catalog.status import BATCH_FIGURES, Outage, Trouble
 from weft.cli import logs
-from weft.cli.others import log_line
+from weft.cli.others import OthersLog
 from weft.cli.view import Lines, _figures, picture, shown
 
 BUSY: Status = {
@@ -138,7 +138,7 @@ def test_lines_that_are_logged_meanwhile_stand_above_the_view() -> None:
     console = on_a_terminal()
     with shown(console) as report:
         report({"state": "running", "batches": 1, "rows": 5})
-        log_line("26/01/31 10:00:00 WARN BlockManager: a block was lost")
+        OthersLog().take("26/01/31 10:00:00 WARN BlockManager: a block was lost")
     text = drawn(console)
     assert "BlockManager: a block was lost" in text
     assert text.rindex("5 since the start") > text.rindex("a block was lost"), "the panel is drawn again below it"

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from heapq import nlargest
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,8 +18,8 @@ from sqlalchemy import Connection, insert, select, update
 from weft.catalog.database import CatalogError, Database
 from weft.catalog.entries import LIVE, Action, Change, Entry, PlanRecord, State, entry_of, instant
 from weft.catalog.seeding import Differences, differences, named_sql
-from weft.catalog.status import Status, read_status
-from weft.catalog.tables import CATALOG, CHANGES, FORMAT, METADATA, PLANS, QUERIES, STATUS
+from weft.catalog.status import QueryFigures, Status, read_status
+from weft.catalog.tables import CATALOG, CHANGES, FIGURES, FORMAT, METADATA, PLANS, QUERIES, STATUS
 from weft.catalog.urls import read_url, shown
 from weft.errors import UseError
 from weft.query.model import Query
@@ -26,6 +27,8 @@ from weft.query.sparksql import parse_file
 
 FIRST_WINDOWS = "first_windows"
 """In a recorded plan: by name, when the first window of a query that came with it starts, in microseconds."""
+MOST_FIGURES = 10_000
+"""Of so many queries a catalog keeps figures."""
 _ONLY = 1
 """The id of the one row that a table holds."""
 
@@ -252,6 +255,21 @@ class Catalog:
         with self._database.write() as connection:
             if not connection.execute(update(STATUS).values(values)).rowcount:
                 connection.execute(insert(STATUS).values(id=_ONLY, **values))
+
+    def put_figures(self, figures: Mapping[str, QueryFigures]) -> None:
+        """Say, as the running job, how its queries are; only of those that take most time if they are very many."""
+        most = nlargest(MOST_FIGURES, figures, key=lambda name: figures[name]["seconds"])
+        values = {"figures": json.dumps({name: figures[name] for name in most})}
+        with self._database.write() as connection:
+            if not connection.execute(update(FIGURES).values(values)).rowcount:
+                connection.execute(insert(FIGURES).values(id=_ONLY, **values))
+
+    def figures(self) -> dict[str, QueryFigures]:
+        """What the last job said of its queries, by their names."""
+        with self._database.read() as connection:
+            text = connection.execute(select(FIGURES.c.figures)).scalar_one_or_none()
+        found: dict[str, QueryFigures] = json.loads(text) if text else {}
+        return found
 
     def status(self) -> Status | None:
         """What the running job last said, with its heartbeat; None if no job ever ran."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from weft.catalog.catalog import Catalog
-from weft.catalog.status import JobState, Status
+from weft.catalog.status import JobState, QueryFigures, Status
 from weft.errors import WeftError
 
 LOG = logging.getLogger("weft.catalog")
+FIGURES_EVERY = 5
+"""Beats between two words about single queries."""
 
 
 class Heartbeat:
@@ -26,6 +30,9 @@ class Heartbeat:
         self._status = status
         self._every = every
         self._unheard = False
+        self._queries: Callable[[], Mapping[str, QueryFigures]] | None = None
+        self._told: int | None = None
+        """The batch whose figures of queries the catalog has."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="weft-heartbeat", daemon=True)
 
@@ -37,6 +44,15 @@ class Heartbeat:
     def say(self, status: Status) -> None:
         """Take the place of what was said before."""
         self._status = status
+
+    @property
+    def figures(self) -> Mapping[str, QueryFigures]:
+        """What there is to say of each query now."""
+        return {} if self._queries is None else self._queries()
+
+    def tell_of(self, queries: Callable[[], Mapping[str, QueryFigures]]) -> None:
+        """Put into the catalog what this says of each query, too: less often, as they may be thousands."""
+        self._queries = queries
 
     def __enter__(self) -> Self:
         # the first word is said by the caller: whoever asks for the status from now on sees that the job starts
@@ -54,10 +70,23 @@ class Heartbeat:
         if self._status.get("state") != "drained" or error is not None:
             self._status = {**self._status, "state": ending}
         self._put()
+        self._put_figures()
 
     def _beat(self) -> None:
+        beats = 0
         while not self._ended.wait(self._every):
             self._put()
+            beats += 1
+            if beats % FIGURES_EVERY == 0:
+                self._put_figures()
+
+    def _put_figures(self) -> None:
+        """What it says of queries is for people only: a catalog that is away is told of by the status."""
+        batch = self._status.get("batch")
+        if self._queries is not None and batch != self._told:
+            with suppress(WeftError):
+                self._catalog.put_figures(self._queries())
+                self._told = batch
 
     def _put(self) -> None:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from pyarrow import fs
 
@@ -11,6 +10,7 @@ from weft.catalog.catalog import Catalog
 from weft.catalog.urls import read_url, without_secrets
 from weft.errors import UseError
 from weft.store.folder import Folder
+from weft.store.location import Location
 from weft.store.private import begin_private, make_private
 
 NOTE = "catalog.json"
@@ -28,7 +28,7 @@ def create_catalog(checkpoint: str, url: str | None = None) -> Catalog:
     chosen = url or _default_url(checkpoint)
     _make_folder(checkpoint)
     catalog = Catalog.open(chosen)
-    catalog.claim(checkpoint if "://" in checkpoint else str(Path(checkpoint).absolute()))
+    catalog.claim(Location.of(checkpoint).text)
     _write_note(checkpoint, {"url": _noted(chosen, checkpoint), "uid": catalog.uid()})
     return catalog
 
@@ -59,23 +59,17 @@ def _open(checkpoint: str, note: dict[str, str], url: str | None) -> Catalog:
 def _noted(url: str, checkpoint: str) -> str:
     """The URL in the note; empty for the checkpoint's own database, which moves with the folder."""
     plain = without_secrets(read_url(url))
-    return "" if "://" not in checkpoint and plain == _default_url(checkpoint) else plain
+    return "" if not Location.of(checkpoint).is_remote and plain == _default_url(checkpoint) else plain
 
 
 def _default_url(checkpoint: str) -> str:
-    if "://" in checkpoint:
+    location = Location.of(checkpoint)
+    if location.is_remote:
         raise UseError(
             f"the checkpoint {checkpoint} is not on this machine, so its catalog needs a database that all can reach: "
             "give --catalog postgresql://USER@HOST:PORT/DATABASE"
         )
-    return f"sqlite:///{Path(checkpoint).absolute() / DATABASE}"
-
-
-def _folder(checkpoint: str) -> tuple[fs.FileSystem, str]:
-    if "://" in checkpoint:
-        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(checkpoint)
-        return found
-    return fs.LocalFileSystem(), str(Path(checkpoint).absolute())
+    return f"sqlite:///{location.beneath(DATABASE).text}"
 
 
 def _make_folder(checkpoint: str) -> None:
@@ -84,7 +78,7 @@ def _make_folder(checkpoint: str) -> None:
 
 
 def _read_note(checkpoint: str) -> dict[str, str] | None:
-    filesystem, path = _folder(checkpoint)
+    filesystem, path = Location.of(checkpoint).for_arrow()
     if filesystem.get_file_info(f"{path}/{NOTE}").type == fs.FileType.NotFound:
         return None
     with filesystem.open_input_stream(f"{path}/{NOTE}") as file:
@@ -94,7 +88,7 @@ def _read_note(checkpoint: str) -> dict[str, str] | None:
 
 def _write_note(checkpoint: str, note: dict[str, str]) -> None:
     """Write it under another name first: who finds the note finds all of it."""
-    filesystem, path = _folder(checkpoint)
+    filesystem, path = Location.of(checkpoint).for_arrow()
     staged = f"{path}/.{NOTE}.{note['uid']}"
     begin_private(filesystem, staged)
     with filesystem.open_output_stream(staged) as file:

@@ -78,6 +78,23 @@ class BatchFigures(TypedDict, total=False):
     """The version of the catalog that the plan follows."""
 
 
+class QueryFigures(TypedDict):
+    """What the job knows of one query, since this start of the job or since the query came."""
+
+    answers: int
+    rows: int
+    """Rows that were read in the batches that it took part in; its WHERE may have let fewer through."""
+    seconds: float
+    """Its share of the time of these batches, an estimate: trees by the state that they keep, queries of a tree by
+    their answers."""
+    state_bytes: int
+    """Its share of the state that its tree keeps."""
+    lag_seconds: float | None
+    """How long after the end of its last answered window that was answered; None before."""
+    answered_at: float | None
+    """When it last had an answer."""
+
+
 BATCH_FIGURES = frozenset(BatchFigures.__annotations__)
 
 

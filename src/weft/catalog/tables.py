@@ -63,6 +63,13 @@ PLANS = Table(
     Column("plan", Text, nullable=False),
 )
 
+FIGURES = Table(
+    "weft_figures",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("figures", Text, nullable=False),
+)
+
 STATUS = Table(
     "weft_status",
     METADATA,

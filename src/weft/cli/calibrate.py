@@ -10,12 +10,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from weft.cli.run import Master, Memory
+from weft.cli.logs import begin_log
+from weft.cli.phases import Phases
+from weft.cli.spark_options import Conf, Master, Memory, Packages, started
 
 
 def calibrate_command(
     master: Master = None,
-    memory: Memory = "3g",
+    memory: Memory = None,
+    conf: Conf = None,
+    packages: Packages = None,
     staging: Annotated[
         str | None, typer.Option(metavar="DIR", help="A folder that all workers reach; on this machine if not given.")
     ] = None,
@@ -26,17 +30,18 @@ def calibrate_command(
     Takes a minute or two on a machine that has nothing else to do. Example: `weft calibrate`
     """
     from weft.launch.calibrate import calibrate
-    from weft.launch.session import local_session, name_of
+    from weft.launch.session import name_of
     from weft.optimize.work import Work
     from weft.store.folder import Folder
     from weft.store.scratch import scratch
 
     console = Console(highlight=False)
-    spark = local_session(master=master, memory=memory)
-    folder = scratch(Folder(f"{staging or tempfile.gettempdir()}/weft"), "calibration")
+    folder = scratch(Folder(f"{Folder(staging or tempfile.gettempdir()).root}/weft"), "calibration")
+    begin_log("warning")
     try:
-        with console.status("starting") as status:
-            constants, trials = calibrate(spark, folder, repeats, lambda what: status.update(f"measuring {what}"))
+        with Phases() as phases:
+            spark = started(phases, master, memory, conf, packages, [folder.location])
+            constants, trials = calibrate(spark, folder, repeats, lambda what: phases.begin(f"measuring {what}"))
     finally:
         folder.remove()
     path = constants.save(name_of(spark))

@@ -59,6 +59,9 @@ trigger: 1 second
 
 # metrics_port: 9464
 # metrics_address: 0.0.0.0
+# metrics_queries: 1000
+# a batch that takes longer than this is not healthy
+# stuck_after: 30 minutes
 # log_level: info
 # log_format: json
 

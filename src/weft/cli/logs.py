@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
 from weft.cli import standard_error
-from weft.cli.others import log_line
+from weft.cli.others import OthersLog
 from weft.config.secrets import without
 
 Form = Literal["human", "json"]
@@ -37,6 +37,14 @@ def forget() -> None:
         log.propagate = True
 
 
+def begin_anew() -> None:
+    """Have no log, unless others' lines come to it: somebody has to take them."""
+    if standard_error.is_taken_over():
+        configure("warning", "human")
+    else:
+        forget()
+
+
 def is_json() -> bool:
     """Whether every line is to be a JSON object."""
     return any(
@@ -48,7 +56,7 @@ def is_json() -> bool:
 def begin_log(level: str, form: Form = "human", secrets: Iterable[str] = ()) -> None:
     """Have a log for the rest of the process, with everything in it that anybody writes to standard error."""
     configure(level, form, secrets)
-    standard_error.take_over(log_line)
+    standard_error.take_over(OthersLog().take, for_good=form == "json")
 
 
 def fields(**values: object) -> dict[str, dict[str, object]]:

@@ -8,9 +8,11 @@ import sys
 import traceback
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand, TyperGroup
 
 from weft._version import __version__
 from weft.cli import logs, standard_error
@@ -34,8 +36,34 @@ DEBUG = "WEFT_DEBUG"
 _UsageError = typer.BadParameter.__mro__[1]
 """What is wrong with the words of a command."""
 
+
+def _plain(parameters: list[Any]) -> list[Any]:
+    """Flags without a type behind them: there is nothing to write after one."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+class Command(TyperCommand):
+    """A command whose help shows flags as they are written."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options and arguments."""
+        return _plain(super().get_params(ctx))
+
+
+class Commands(TyperGroup):
+    """All commands, in the same manner."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options."""
+        return _plain(super().get_params(ctx))
+
+
 app = typer.Typer(
     name="weft",
+    cls=Commands,
     help="Answers thousands of Spark SQL window queries over one stream in one shared pass.",
     no_args_is_help=True,
     add_completion=True,
@@ -59,25 +87,25 @@ def _options(
         os.environ[DEBUG] = "1"
 
 
-app.command("run")(run_command)
-app.command("explain")(explain_command)
-app.command("check")(check_command)
-app.command("plan")(plan_command)
-app.command("calibrate")(calibrate_command)
-app.command("workload")(workload_command)
-app.command("init")(init_command)
-app.command("stream")(stream_command)
-app.command("add")(add_command)
-app.command("drop")(drop_command)
-app.command("pause")(pause_command)
-app.command("resume")(resume_command)
-app.command("queries")(queries_command)
-app.command("status")(status_command)
+app.command("run", cls=Command)(run_command)
+app.command("explain", cls=Command)(explain_command)
+app.command("check", cls=Command)(check_command)
+app.command("plan", cls=Command)(plan_command)
+app.command("calibrate", cls=Command)(calibrate_command)
+app.command("workload", cls=Command)(workload_command)
+app.command("init", cls=Command)(init_command)
+app.command("stream", cls=Command)(stream_command)
+app.command("add", cls=Command)(add_command)
+app.command("drop", cls=Command)(drop_command)
+app.command("pause", cls=Command)(pause_command)
+app.command("resume", cls=Command)(resume_command)
+app.command("queries", cls=Command)(queries_command)
+app.command("status", cls=Command)(status_command)
 
 
 def main() -> None:
     """Run the command: 0 done, 2 bad use or bad query, 1 failure, 128 and its number if a signal ended it."""
-    logs.forget()
+    logs.begin_anew()
     if _wants_json(sys.argv[1:]):
         logs.begin_log("info", "json")
     try:

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
+import time
+from collections.abc import Callable
 
+UNKNOWN = "stderr"
+AGAIN = 30.0
+"""Seconds in which the same message is logged once."""
+KNOWN = 1000
+_NUMBER = re.compile(r"\d+")
 _LOG4J = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) (\S+?): (.*)", re.DOTALL)
 _LIBRDKAFKA = re.compile(r"%(\d)\|[\d.]+\|(\w+)\|[^|]*\|\s*(.*)", re.DOTALL)
 _JAVA = re.compile(r"(WARNING|SEVERE|INFO): (.*)|.*? VM (warning): (.*)", re.DOTALL)
@@ -34,12 +42,36 @@ _LEVELS = {
 _SYSLOG = (*[logging.CRITICAL] * 3, logging.ERROR, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
 
 
-def log_line(text: str) -> None:
-    """Log what somebody wrote; what nobody can place is always shown, as it may be the last word of a process."""
-    name, level, message = told_by(text)
-    log = logging.getLogger(f"weft.{name}")
-    if name == "stderr" or log.isEnabledFor(level):
-        log.handle(log.makeRecord(log.name, level, "", 0, message, (), None))
+class OthersLog:
+    """Logs what others write; what one of them says again and again, as of a broker that is away, now and then only."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+        """By who said what, numbers aside: when it was logged last, and how often it was said since."""
+
+    def take(self, text: str) -> None:
+        """Log this; what nobody can place always, as it may be the last word of a process."""
+        name, level, message = told_by(text)
+        log = logging.getLogger(f"weft.{name}")
+        if name == UNKNOWN:
+            log.handle(log.makeRecord(log.name, level, "", 0, message, (), None))
+        elif log.isEnabledFor(level) and (again := self._times(name, message)) is not None:
+            more = f" (and {again:,} times before)" if again else ""
+            log.handle(log.makeRecord(log.name, level, "", 0, message + more, (), None))
+
+    def _times(self, name: str, message: str) -> int | None:
+        """How often the like was passed over since it was logged; None if it is to be passed over again."""
+        what = name, _NUMBER.sub("0", message)
+        now = self._clock()
+        last, passed = self._said.pop(what, (-math.inf, 0))
+        if now - last < AGAIN:
+            self._said[what] = last, passed + 1
+            return None
+        self._said[what] = now, 0
+        if len(self._said) > KNOWN:
+            del self._said[next(iter(self._said))]
+        return passed
 
 
 def told_by(text: str) -> tuple[str, int, str]:
@@ -65,4 +97,4 @@ def told_by(text: str) -> tuple[str, int, str]:
         return "kafka", _SYSLOG[min(int(found[1]), 7)], f"{found[2]}: {found[3]}"
     if found := _JAVA.match(text):
         return "java", _LEVELS[found[1] or found[3]], found[2] or found[4]
-    return "stderr", logging.WARNING, text
+    return UNKNOWN, logging.WARNING, text

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from heapq import nlargest
 from pathlib import Path
 from typing import Annotated
 
@@ -18,9 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.catalog import Catalog, Entry, is_running
-from weft.catalog.status import silence
+from weft.catalog.status import QueryFigures, silence
 from weft.cli.checkpoint import CatalogUrl, Checkpoint, Config, catalog_at
-from weft.cli.figures import NONE, instant, span
+from weft.cli.figures import NONE, count, instant, size, span
 from weft.cli.run import read_queries
 from weft.errors import UseError, WeftError
 from weft.query.durations import cql_duration
@@ -34,6 +35,7 @@ Timeout = Annotated[
 ]
 
 _LOOK_EVERY = 0.1
+_FIGURES = ("answers", "rows", "time", "state", "lag", "last answer (UTC)")
 _STYLES = {"active": "green", "refused": "red", "paused": "yellow", "pending": "cyan"}
 
 
@@ -114,7 +116,10 @@ def queries_command(
     as_json: Annotated[bool, typer.Option("--json", help="Only JSON on stdout.")] = False,
     history: Annotated[bool, typer.Option("--history", help="Everything that happened, and the plans.")] = False,
 ) -> None:
-    """List the queries of a job with their states; times are UTC.
+    """List the queries of a job with their states and figures; times are UTC.
+
+    Figures are those of the job's last start: answers, rows of the batches that a query took part in, its share of
+    their time and of the state, how long after its end its last window was answered, and when.
 
     Example: `weft queries --checkpoint state`
     """
@@ -124,7 +129,9 @@ def queries_command(
             sys.stdout.write("\n")
             return
         console = Console(highlight=False)
-        console.print(_history_table(found) if history else _table(found.entries(), found.first_windows()))
+        console.print(
+            _history_table(found) if history else _table(found.entries(), found.first_windows(), found.figures())
+        )
 
 
 def _sql(text: str) -> str:
@@ -214,17 +221,47 @@ def _say_waiting(catalog: Catalog, names: str, patience: float) -> None:
     typer.echo(f"no job is running with this checkpoint{heard}: pending for the next start: {names}")
 
 
-def _table(entries: Sequence[Entry], firsts: Mapping[int, int]) -> Table:
+def _table(entries: Sequence[Entry], firsts: Mapping[int, int], figures: Mapping[str, QueryFigures]) -> Table:
     """The queries that are live, or were refused and not added again."""
     latest = {entry.name.lower(): entry.id for entry in entries}
-    columns = ("query", "state", "from batch", "first window (UTC)", "added (UTC)", "why")
-    table = Table(*columns, box=None, header_style="dim")
+    table = Table("query", "state", "from batch", "first window (UTC)", box=None, header_style="dim")
+    for column in _FIGURES:
+        table.add_column(column, justify="right")
+    table.add_column("added (UTC)")
+    table.add_column("why")
     for entry in entries:
         if entry.live or (entry.state == "refused" and entry.id == latest[entry.name.lower()]):
             state = Text(entry.state, style=_STYLES[entry.state])
             batch = NONE if entry.batch is None else f"{entry.batch:,}"
             first = instant(firsts.get(entry.id))
-            table.add_row(Text(entry.name), state, batch, first, _moment(entry.added_at), _first_line(entry.reason))
+            told = shown_figures(figures.get(entry.name) if entry.state == "active" else None)
+            why = _first_line(entry.reason)
+            table.add_row(Text(entry.name), state, batch, first, *told, _moment(entry.added_at), why)
+    return table
+
+
+def shown_figures(figures: QueryFigures | None) -> tuple[str, ...]:
+    """The figures of a query, in the order of their columns."""
+    if figures is None:
+        return (NONE,) * len(_FIGURES)
+    answered = figures["answered_at"]
+    return (
+        count(figures["answers"]),
+        count(figures["rows"]),
+        span(figures["seconds"]),
+        size(figures["state_bytes"]),
+        span(figures["lag_seconds"]),
+        instant(None if answered is None else int(answered * 1e6)),
+    )
+
+
+def busiest(figures: Mapping[str, QueryFigures], most: int) -> Table:
+    """The queries that take most time."""
+    table = Table("query", box=None, header_style="dim")
+    for column in _FIGURES:
+        table.add_column(column, justify="right")
+    for name in nlargest(most, figures, key=lambda name: figures[name]["seconds"]):
+        table.add_row(Text(name), *shown_figures(figures[name]))
     return table
 
 
@@ -251,8 +288,15 @@ def _history_table(catalog: Catalog) -> Table:
 
 
 def _as_json(catalog: Catalog, history: bool) -> object:
-    firsts = catalog.first_windows()
-    entries = [{**asdict(entry), "first_window": firsts.get(entry.id)} for entry in catalog.entries()]
+    firsts, figures = catalog.first_windows(), catalog.figures()
+    entries = [
+        {
+            **asdict(entry),
+            "first_window": firsts.get(entry.id),
+            "figures": figures.get(entry.name) if entry.state == "active" else None,
+        }
+        for entry in catalog.entries()
+    ]
     if not history:
         return entries
     changes = [asdict(change) for change in catalog.changes()]

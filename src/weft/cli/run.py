@@ -7,21 +7,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from weft.cli.logs import begin_log
+from weft.cli.phases import Phases
+from weft.cli.spark_options import Conf, Master, Memory, Packages, pairs, started
 from weft.cli.weaving import Model, Nodes, Optimizer, Weave
 from weft.errors import WeftError
 from weft.optimize.weaving import DEFAULT
 from weft.query.sparksql import parse_file
+from weft.store.folder import Folder
+from weft.store.location import Location
+from weft.store.private import make_private
+from weft.store.scratch import scratch
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from weft.launch.engine import Engine
     from weft.spark.answers import Answers
 
 Queries = Annotated[Path, typer.Argument(metavar="QUERIES.sql", help="A file of Spark SQL or CQL window queries.")]
 Source = Annotated[
-    list[str], typer.Option(metavar="NAME=PATH", help="A stream's name and the file or folder that holds its rows.")
+    list[str],
+    typer.Option(metavar="NAME=PATH", help="A stream's name and the file, folder or URL that holds its rows."),
 ]
 EventTime = Annotated[str, typer.Option(metavar="COL", help="The column that holds the event time.")]
 Format = Annotated[
@@ -29,15 +38,14 @@ Format = Annotated[
 ]
 Options = Annotated[list[str] | None, typer.Option("--option", metavar="K=V", help="An option for Spark's reader.")]
 Technique = Annotated[str, typer.Option(help="How answers are built from slices; auto chooses for each aggregate.")]
-Master = Annotated[str | None, typer.Option(help="The Spark master; this machine's cores if not given.")]
-Memory = Annotated[str, typer.Option(help="Memory of the Spark driver.")]
+Out = Annotated[str, typer.Option(metavar="DIR", help="The folder for the answers, a path or a URL.")]
 
 
 def run_command(
     queries: Queries,
     source: Source,
     event_time: EventTime,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the answers.")],
+    out: Out,
     format: Format = None,
     option: Options = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace DIR if it is there.")] = False,
@@ -46,39 +54,34 @@ def run_command(
     model: Model = "calibrated",
     nodes: Nodes = None,
     master: Master = None,
-    memory: Memory = "3g",
+    memory: Memory = None,
+    conf: Conf = None,
+    packages: Packages = None,
 ) -> None:
     """Answer all queries in one pass and write DIR/query=NAME/*.parquet.
 
     Example: `weft run queries.sql --source trades=trades.parquet --event-time ts --out answers`
     """
-    if out.exists() and not overwrite:
+    target = Folder(out)
+    if target.exists() and not overwrite:
         raise typer.BadParameter(f"{out} is there already; give another folder or say --overwrite", param_hint="--out")
-    text = read_queries(queries)
-    parse_file(text)
+    asked = Asked(read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes))
     from weft.spark.progress import watched
-    from weft.store.folder import Folder
-    from weft.store.private import make_private
-    from weft.store.scratch import scratch
 
-    console = Console()
-    with _progress(console) as progress:
-        task = progress.add_task("starting Spark", total=None)
-        engine = _engine(
-            text, source, event_time, format, option, technique, master, memory, Weave(optimizer, model, nodes)
-        )
-        progress.update(task, description=f"answering {len(engine.queries)} queries")
-        staging = make_private(scratch(Folder(str(out)), "staging"))
+    begin_log("warning")
+    with Phases() as phases:
+        places = [*asked.places, target.location]
+        engine = asked.engine(started(phases, master, memory, conf, packages, places), phases)
+        phases.begin(f"answering {len(engine.queries)} queries")
+        staging = make_private(scratch(target, "staging"))
         try:
-            with watched(engine.spark, lambda done, of: progress.update(task, completed=done, total=of or None)):
+            with watched(engine.spark, phases.at):
                 answers = engine.run(staging.root)
-            progress.update(task, description="writing", completed=0, total=len(answers))
-            answers.write(
-                str(out), overwrite=overwrite, progress=lambda done, of: progress.update(task, completed=done, total=of)
-            )
+            phases.begin(f"writing the answers of {len(answers)} queries")
+            answers.write(target.root, overwrite=overwrite, progress=phases.at)
         finally:
             staging.remove()
-    _report(console, answers, out)
+    _report(Console(), answers, out)
     if answers.failures:
         raise WeftError("\n".join(str(failure) for failure in answers.failures.values()))
 
@@ -94,18 +97,21 @@ def explain_command(
     model: Model = "calibrated",
     nodes: Nodes = None,
     master: Master = None,
-    memory: Memory = "3g",
+    memory: Memory = None,
+    conf: Conf = None,
+    packages: Packages = None,
 ) -> None:
     """Show what the queries share, without answering them.
 
     Example: `weft explain queries.sql --source trades=trades.parquet --event-time ts`
     """
-    text = read_queries(queries)
-    typer.echo(
-        _engine(
-            text, source, event_time, format, option, technique, master, memory, Weave(optimizer, model, nodes)
-        ).explain()
-    )
+    asked = Asked(read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes))
+    begin_log("warning")
+    with Phases() as phases:
+        engine = asked.engine(started(phases, master, memory, conf, packages, asked.places), phases)
+        phases.begin(f"planning {len(engine.queries)} queries")
+        told = engine.explain()
+    typer.echo(told)
 
 
 def check_command(queries: Queries) -> None:
@@ -128,54 +134,46 @@ def read_queries(path: Path, parameter: str = "QUERIES.sql") -> str:
         raise typer.BadParameter(f"{path} is not UTF-8 text: {error}", param_hint=parameter) from None
 
 
-def _engine(
-    text: str,
-    source: list[str],
-    event_time: str,
-    format: str | None,
-    option: list[str] | None,
-    technique: str,
-    master: str | None,
-    memory: str,
-    weave: Weave,
-) -> Engine:
-    sources = _pairs(source, "--source", "NAME=PATH")
-    options = _pairs(option or [], "--option", "K=V")
-    from weft.cli.logs import begin_log
-    from weft.launch.engine import Engine
-    from weft.launch.session import local_session
-    from weft.sources.batch_files import read_files
+class Asked:
+    """Queries and the files that they are asked about; what cannot be is refused before Spark starts."""
 
-    begin_log("warning")
-    engine = Engine(
-        local_session(master=master, memory=memory),
-        technique=technique,
-        optimizer=weave.optimizer,
-        model=weave.model,
-        nodes=weave.capacities,
-    )
-    for name, path in sources.items():
-        engine.stream(name, read_files(engine.spark, path, event_time, format, options), event_time)
-    engine.sql(text)
-    return engine
+    def __init__(
+        self,
+        text: str,
+        source: list[str],
+        event_time: str,
+        format: str | None,
+        option: list[str] | None,
+        technique: str,
+        weave: Weave,
+    ) -> None:
+        parse_file(text)
+        self.text, self.event_time, self.format, self.technique, self.weave = text, event_time, format, technique, weave
+        self.sources = pairs(source, "--source", "NAME=PATH")
+        self.options = pairs(option, "--option")
+        self.places = [Location.of(path) for path in self.sources.values()]
 
+    def engine(self, spark: SparkSession, phases: Phases) -> Engine:
+        """An engine that has read the queries."""
+        from weft.launch.engine import Engine
+        from weft.sources.batch_files import read_files
 
-def _pairs(given: list[str], parameter: str, form: str) -> dict[str, str]:
-    pairs = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        if not (name and equals and value):
-            raise typer.BadParameter(f"{item} is not of the form {form}", param_hint=parameter)
-        pairs[name] = value
-    return pairs
+        engine = Engine(
+            spark,
+            technique=self.technique,
+            optimizer=self.weave.optimizer,
+            model=self.weave.model,
+            nodes=self.weave.capacities,
+        )
+        phases.begin("reading queries")
+        for name, path in self.sources.items():
+            rows = read_files(spark, path, self.event_time, self.format, self.options)
+            engine.stream(name, rows, self.event_time)
+        engine.sql(self.text)
+        return engine
 
 
-def _progress(console: Console) -> Progress:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True)
-
-
-def _report(console: Console, answers: Answers, out: Path) -> None:
+def _report(console: Console, answers: Answers, out: str) -> None:
     table = Table("query", title=f"answers in {out}", title_justify="left")
     table.add_column("windows", justify="right")
     table.add_column("rows", justify="right")

@@ -24,14 +24,20 @@ _SET_PIPE_SIZE = 1031
 _taken: TakenOver | None = None
 
 
-def take_over(take: Callable[[str], object]) -> None:
+def take_over(take: Callable[[str], object], *, for_good: bool) -> None:
     """Have ``take`` told everything that is written to standard error, until the process ends.
 
     Nothing happens if it was taken over before, or if Python's standard error is not the process's.
+
+    Parameters
+    ----------
+    for_good
+        Whether nobody may write to it in the last moment either, when no Python runs any more that could take it:
+        threads of C libraries may still do so.
     """
     global _taken
     if _taken is None and _is_the_process_s(sys.stderr):
-        _taken = TakenOver(take)
+        _taken = TakenOver(take, for_good)
         logging.captureWarnings(True)
         atexit.register(_give_back)
 
@@ -63,8 +69,9 @@ def _is_the_process_s(stream: TextIO) -> bool:
 class TakenOver:
     """File descriptor 2 as one end of a pipe, and the thread at the other one."""
 
-    def __init__(self, take: Callable[[str], object]) -> None:
+    def __init__(self, take: Callable[[str], object], for_good: bool) -> None:
         self._take = take
+        self._for_good = for_good
         sys.stderr.flush()
         real = os.dup(STANDARD_ERROR)
         self.file: TextIO = os.fdopen(real, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
@@ -77,9 +84,10 @@ class TakenOver:
         self._thread.start()
 
     def close(self) -> None:
-        """Hand on what is there still, and have standard error as it was."""
+        """Hand on what is there still, and have standard error as it was, or nowhere."""
         sys.stderr.flush()
-        os.dup2(self.file.fileno(), STANDARD_ERROR)
+        afterwards = os.open(os.devnull, os.O_WRONLY) if self._for_good else self.file.fileno()
+        os.dup2(afterwards, STANDARD_ERROR)
         # Java may hold the pipe open for a while: nobody waits for that
         os.close(self._end)
         self._thread.join()

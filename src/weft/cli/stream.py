@@ -10,6 +10,7 @@ import typer
 from weft.cli.checkpoint import CatalogUrl, Config, settings_of
 from weft.cli.failures import told_in_short
 from weft.cli.signals import Ended
+from weft.cli.spark_options import Conf, Master, Memory, Packages, pairs, separated
 from weft.config import stream_config
 from weft.config.secrets import kept_from
 from weft.config.settings import Place
@@ -85,20 +86,27 @@ def stream_command(
     ] = None,
     drain: Annotated[bool | None, typer.Option("--drain/--no-drain", help="Then close all windows.")] = None,
     catalog: CatalogUrl = None,
-    metrics_port: Annotated[int | None, typer.Option(metavar="PORT", help="Serve metrics for Prometheus.")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Serve /metrics for Prometheus, /healthz and /readyz.")
+    ] = None,
     metrics_address: Annotated[str | None, typer.Option(metavar="HOST", help="On this address only.")] = None,
+    metrics_queries: Annotated[
+        int | None, typer.Option(metavar="N", help="Metrics of so many queries, of those that take most time; 1000.")
+    ] = None,
+    stuck_after: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="A batch that takes longer is unhealthy to /healthz; '30 minutes'."),
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="human or json.")] = None,
     technique: Annotated[str | None, typer.Option(help="How answers are built from slices.")] = None,
     finals: Annotated[
         str | None, typer.Option(help="Where slices become answers: auto, driver or executors; for a new checkpoint.")
     ] = None,
-    master: Annotated[str | None, typer.Option(help="The Spark master; this machine's cores if not given.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Memory of the Spark driver.")] = None,
-    conf: Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of the Spark session.")] = None,
-    packages: Annotated[
-        list[str] | None, typer.Option(metavar="GROUP:NAME:VERSION", help="A package for Spark to load.")
-    ] = None,
+    master: Master = None,
+    memory: Memory = None,
+    conf: Conf = None,
+    packages: Packages = None,
 ) -> None:
     """Answer the queries on a live stream, each window when the watermark has passed its end.
 
@@ -128,16 +136,18 @@ def stream_command(
         ("catalog",): ("--catalog", catalog),
         ("metrics_port",): ("--metrics-port", metrics_port),
         ("metrics_address",): ("--metrics-address", metrics_address),
+        ("metrics_queries",): ("--metrics-queries", metrics_queries),
+        ("stuck_after",): ("--stuck-after", stuck_after),
         ("log_level",): ("--log-level", log_level),
         ("log_format",): ("--log-format", log_format),
         ("technique",): ("--technique", technique),
         ("finals",): ("--finals", finals),
         ("master",): ("--master", master),
         ("memory",): ("--memory", memory),
-        ("packages",): ("--packages", _separated(packages)),
+        ("packages",): ("--packages", separated(packages)),
         **_source(source),
-        **_pairs(option, "--option", ("source", "options")),
-        **_pairs(conf, "--conf", ("spark",)),
+        **_each(option, "--option", ("source", "options")),
+        **_each(conf, "--conf", ("spark",)),
     }
     said = {at: value for at, value in given.items() if value[1] is not None}
     from weft.cli.streaming import run_stream
@@ -163,17 +173,5 @@ def _source(source: str | None) -> Given:
     return {("source", "name"): ("--source", name), ("source", "spec"): ("--source", spec)}
 
 
-def _pairs(given: list[str] | None, option: str, at: Place) -> Given:
-    pairs: Given = {}
-    for item in given or []:
-        name, equals, value = item.partition("=")
-        if not (name and equals):
-            # the value may be a password, so it is not repeated
-            raise typer.BadParameter(f"{name} is not of the form K=V", param_hint=option)
-        pairs[(*at, name)] = (option, value)
-    return pairs
-
-
-def _separated(packages: list[str] | None) -> list[str] | None:
-    """``--packages a,b`` as spark-submit has it."""
-    return [package for item in packages for package in item.split(",")] if packages else None
+def _each(given: list[str] | None, option: str, at: Place) -> Given:
+    return {(*at, name): (option, value) for name, value in pairs(given, option).items()}

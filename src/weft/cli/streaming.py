@@ -61,8 +61,9 @@ def run_stream(config: StreamConfig, *, take_over: bool = False) -> None:
             # what can be said before Spark starts is said before, as that takes seconds
             if queries is not None and catalog.is_seeded():
                 _say_changed(catalog.seed(queries))
-            with Heartbeat(catalog, first) as heartbeat:
+            with Heartbeat(catalog, first) as heartbeat, _measured(config, heartbeat):
                 engine = live_engine(config, sinks, catalog, take_over=take_over)
+                heartbeat.tell_of(engine.query_figures)
                 if text is not None and not catalog.is_seeded():
                     catalog.seed(first_queries(engine, text))
                 if not catalog.entries("pending", "active"):
@@ -70,8 +71,7 @@ def run_stream(config: StreamConfig, *, take_over: bool = False) -> None:
                 say_idle_routes(sinks, [entry.name for entry in catalog.entries(*LIVE)])
                 with stopping(threading.Event(), LOG.info) as stop:
                     engine.start()
-                    with _measured(config, heartbeat):
-                        _watch(engine, stop, (heartbeat.say, report), config.secrets())
+                    _watch(engine, stop, (heartbeat.say, report), config.secrets())
     if engine.is_drained:
         LOG.info("drained: all windows are closed; new rows need a new checkpoint")
 
@@ -91,7 +91,14 @@ def _say_changed(found: Differences) -> None:
 @contextmanager
 def _measured(config: StreamConfig, heartbeat: Heartbeat) -> Iterator[None]:
     """Serve metrics, if they were asked for."""
-    with served(lambda: heartbeat.status, config.metrics_port, config.metrics_address) as port:
+    with served(
+        lambda: heartbeat.status,
+        config.metrics_port,
+        config.metrics_address,
+        queries=lambda: heartbeat.figures,
+        most=config.metrics_queries,
+        stuck_after=config.stuck_after / 1e6,
+    ) as port:
         if port is not None:
             LOG.info("metrics are served", extra=fields(metrics_address=config.metrics_address, metrics_port=port))
         yield

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, SecretStr
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 
+from weft.errors import UseError
 from weft.query.durations import cql_duration
+from weft.store.location import Location
 
 _UNITS = ("", "K", "M", "G", "T")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B", re.IGNORECASE)
@@ -36,6 +38,17 @@ def _option(value: Any) -> Any:
 def _list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
+
+def _writable(text: str) -> str:
+    try:
+        Location.of(text).refuse_without_arrow()
+    except UseError as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+WritableFolder = Annotated[str, AfterValidator(_writable)]
+"""A folder, as a path or as a URL of a store that Weft can write to."""
 
 Duration = Annotated[int, BeforeValidator(_microseconds)]
 """Microseconds, written as ``'10 seconds'``."""

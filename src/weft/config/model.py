@@ -6,10 +6,14 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from weft.config.fields import Duration, Names, Options, Size, revealed
+from weft.config.fields import Duration, Names, Options, Size, WritableFolder, revealed
 from weft.config.secrets import secrets_in
 from weft.config.section import Section
 from weft.config.sinks import SinkConfig, in_full
+from weft.store.location import Location
+
+NOT_FILES = ("kafka", "rate", "rate-micro-batch", "socket")
+"""How specs of sources begin that are no folders."""
 
 
 class SourceConfig(Section):
@@ -24,8 +28,13 @@ class SourceConfig(Section):
     schema_: str | None = Field(default=None, alias="schema", description="The columns: ts TIMESTAMP, price DOUBLE.")
     options: Options = Field(default_factory=dict)
     max_files: int | None = Field(default=None, ge=1)
-    dead_letter: str | None = None
+    dead_letter: WritableFolder | None = None
     bad_records: Literal["dead-letter", "stop"] = "dead-letter"
+
+    @property
+    def is_files(self) -> bool:
+        """Whether rows come from a folder of files, not from a broker or a generator."""
+        return self.spec.partition(":")[0] not in NOT_FILES
 
     @property
     def reader_options(self) -> dict[str, str]:
@@ -39,8 +48,8 @@ class StreamConfig(Section):
     queries: str | None = None
     """The file that seeds the catalog."""
     source: SourceConfig
-    checkpoint: str = Field(min_length=1)
-    out: str | None = None
+    checkpoint: WritableFolder = Field(min_length=1)
+    out: WritableFolder | None = None
     trigger: Duration = 0
     """Microseconds between the beginnings of batches; 0 is as soon as possible."""
     available_now: bool = False
@@ -54,6 +63,10 @@ class StreamConfig(Section):
     catalog: SecretStr | None = None
     metrics_port: int | None = Field(default=None, ge=0, le=65535)
     metrics_address: str = "127.0.0.1"
+    metrics_queries: int = Field(default=1000, ge=0)
+    """Of how many queries there are metrics: of those that take most time."""
+    stuck_after: Duration = 1_800_000_000
+    """Microseconds after which a batch that is still under way, or a start, has ``/healthz`` tell of it."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["human", "json"] = "human"
     technique: str = "auto"
@@ -85,6 +98,11 @@ class StreamConfig(Section):
         if self.source.bad_records == "stop":
             return None
         return self.source.dead_letter or f"{self.checkpoint}/dead-letters"
+
+    def spark_places(self) -> list[Location]:
+        """What Spark itself reads and writes; sinks write without it."""
+        places = [self.source.spec] if self.source.is_files else []
+        return [Location.of(place) for place in (*places, self.checkpoint, self.bad_records_folder) if place]
 
     @property
     def catalog_url(self) -> str | None:

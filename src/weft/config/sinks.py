@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pydantic import Field, SecretStr
 
-from weft.config.fields import Duration, Names, Options, Size, revealed
+from weft.config.fields import Duration, Names, Options, Size, WritableFolder, revealed
 from weft.config.section import Section
 
 
@@ -46,7 +46,7 @@ class ParquetSink(SinkBase):
     """Files ``path/query=NAME/*.parquet``."""
 
     type: Literal["parquet"]
-    path: str
+    path: WritableFolder
     every: Duration | None = None
     """A query's small files appear so often, as one."""
     small: int | None = Field(default=None, ge=0)

@@ -120,8 +120,12 @@ def merge_segments(monoid: Monoid, older: Columns, newer: Columns, order: np.nda
     return out
 
 
-def warm(report: Callable[[str], object] = print) -> None:
-    """Compile every bulk kernel into numba's cache on disk, so that no Spark task compiles one."""
+STEPS = len(MONOIDS)
+"""Groups of kernels that are compiled one after another."""
+
+
+def warm(report: Callable[[int], object] = lambda done: None) -> None:
+    """Compile every bulk kernel into numba's cache on disk, so that no Spark task compiles one; tells how many are."""
     two = np.array([0, 1], np.int64)
     for number, monoid in enumerate(MONOIDS.values(), start=1):
         values = identity_columns(monoid, 1)
@@ -130,7 +134,7 @@ def warm(report: Callable[[str], object] = print) -> None:
             slide_prefix(monoid, prefix(monoid, values), two[:1], two[1:])
         reduce_segments(monoid, values, two)
         merge_segments(monoid, values, values, two, two)
-        report(f"compiled {monoid.name} ({number} of {len(MONOIDS)})")
+        report(number)
 
 
 def _in_stretches(

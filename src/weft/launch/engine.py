@@ -35,7 +35,7 @@ from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.sample import look
 from weft.spark.step import Outcome, StepResult, Totals, step
-from weft.spark.workers import keep_workers
+from weft.spark.workers import keep_workers, use_this_python
 from weft.store.folder import Folder
 from weft.store.private import make_private
 from weft.store.scratch import scratch
@@ -173,6 +173,7 @@ class Engine:
         """
         if not self._queries:
             raise WeftError("there are no queries: register some with .sql(text)")
+        use_this_python(self.spark)
         beside = Folder(f"{tempfile.gettempdir()}/weft")
         folder = Folder(staging) if staging else make_private(scratch(beside, "staging"))
         outcomes: dict[str, Outcome] = {}
@@ -240,6 +241,7 @@ class Engine:
         """
         if len(self._streams) != 1:
             raise WeftError(f"a live engine runs on one stream, here are {len(self._streams)}: start one for each")
+        use_this_python(self.spark)
         (stream,) = self._streams.values()
         waiting = Patience(None if patience is None else spark_duration(patience) / 1e6, waiting_batches)
         live = LiveEngine(

@@ -16,7 +16,6 @@ from weft.catalog.seeding import named_sql
 from weft.config import StreamConfig
 from weft.config.sinks import SinkBase
 from weft.errors import QueriesError
-from weft.java.packages import CARRIED, resolve
 from weft.job import outbox
 from weft.job.checkpoint import Checkpoint
 from weft.job.lease import refuse_if_held
@@ -96,10 +95,27 @@ def _with(sink: SinkBase, general: Patience) -> Patience:
     )
 
 
+class Logged:
+    """Has the log say what a start takes its time for."""
+
+    def begin(self, phase: str) -> None:
+        """A part begins."""
+        LOG.info("%s", phase)
+
+    def at(self, done: int, of: int) -> None:
+        """How far it is stays unsaid."""
+
+
 def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *, take_over: bool) -> LiveEngine:
     """Session, source and engine, ready to start."""
-    jars = {"spark.jars": ",".join(map(str, resolve(config.packages, without=CARRIED)))} if config.packages else {}
-    spark = local_session(master=config.master, memory=config.memory, config=jars | config.spark_options)
+    spark = local_session(
+        master=config.master,
+        memory=config.memory,
+        config=config.spark_options,
+        packages=config.packages,
+        places=config.spark_places(),
+        waiting=Logged(),
+    )
     source = config.source
     found = live_source(
         spark,

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from weft.errors import WeftError
+from weft.errors import UseError, WeftError
 from weft.job.sink import CommittedBatch, QueryAnswers
 from weft.store.folder import Folder
+from weft.store.location import STORES, Location
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+
+REACHED = (*STORES, "az", "adl", "azure")
+"""How URLs may begin for ``deltalake``; anything else it would take for a folder here."""
 
 
 class DeltaSink:
@@ -27,12 +31,15 @@ class DeltaSink:
     Parameters
     ----------
     path
-        The folder of the tables: a path on this machine, or a URI that ``deltalake`` reaches.
+        The folder of the tables: a path on this machine, or a URL that ``deltalake`` reaches.
     """
 
     def __init__(self, path: str, *, name: str | None = None) -> None:
-        self.folder = Folder(path)
-        self.name = name or f"delta:{self.folder.root}"
+        self.location = Location.of(path)
+        if self.location.is_remote and self.location.scheme not in REACHED:
+            known = ", ".join(f"{scheme}://" for scheme in REACHED)
+            raise UseError(f"delta:{path}: no table can be written there; give a folder or a URL of {known}")
+        self.name = name or f"delta:{self.location.text}"
         self._tables: dict[str, DeltaTable] = {}
 
     def open(self) -> None:
@@ -62,7 +69,7 @@ class DeltaSink:
         if answers.query in self._tables:
             self._tables[answers.query].update_incremental()
         else:
-            place = self.folder.of(answers.query).root
+            place = self.location.beneath(f"query={Folder.encoded(answers.query)}").for_delta
             self._tables[answers.query] = DeltaTable.create(place, storable(answers.schema), mode="ignore")
         return self._tables[answers.query]
 

@@ -125,6 +125,10 @@ class TimeWindow:
         """Whether a window ends then."""
         return (instant - self.start - self.range) % self.slide == 0
 
+    def last_end(self, instant: int) -> int:
+        """When the last window ends that ends then or before."""
+        return instant - (instant - self.start - self.range) % self.slide
+
     def numbers(self, starts: Array) -> Array:
         """The numbers of windows that start then."""
         return (starts - self.start) // self.slide

@@ -7,7 +7,6 @@ with its name: who puts files into a folder that is watched writes them elsewher
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -21,6 +20,7 @@ from weft.sources.dead_letters import DeadLetters
 from weft.sources.payloads import Payload, parsed_rows, struct_of
 from weft.sources.source import LiveSource, mark
 from weft.store.folder import Folder
+from weft.store.location import STORES, Location
 
 FILE = "__weft_file"
 LINES = ("json", "csv")
@@ -45,7 +45,8 @@ def file_source(
     dead: str | None = None,
 ) -> LiveSource:
     """The rows of the files that are in a folder, and that will be."""
-    if "://" not in path and not Path(path).is_dir():
+    location = Location.of(path)
+    if not location.is_remote and not location.path.is_dir():
         raise WeftError(f"there is no folder {path}: a stream's files are put into a folder")
     kind = format or guess(path)
     given = {**DEFAULTS.get(kind, {}), **(options or {})}
@@ -57,7 +58,7 @@ def file_source(
         reader["maxFilesPerTrigger"] = str(max_files)
     letters = Folder(dead) if dead is not None else None
     if kind not in LINES:
-        rows = spark.readStream.format(kind).schema(columns).options(**reader).load(path)
+        rows = spark.readStream.format(kind).schema(columns).options(**reader).load(location.for_spark)
         return typed_time(rows, event_time, letters)
     parsing = {name: value for name, value in given.items() if name.lower() not in {*READER, "header", "inferschema"}}
     columns = with_time(columns, event_time)
@@ -65,7 +66,7 @@ def file_source(
     lines = (
         spark.readStream.format("text")
         .options(**reader)
-        .load(path)
+        .load(location.for_spark)
         .select("value", F.col("_metadata.file_path").alias(FILE))
     )
     lines = lines.where(F.trim("value") != "")
@@ -78,7 +79,7 @@ def file_source(
 def inferred(spark: SparkSession, path: str, kind: str, options: Mapping[str, str]) -> StructType:
     """The columns that the files tell which are there."""
     try:
-        schema = spark.read.format(kind).options(**options).load(path).schema
+        schema = spark.read.format(kind).options(**options).load(Location.of(path).for_spark).schema
     except PySparkException as error:
         said = str(error).splitlines()[0]
         raise WeftError(f"{path}: nothing there tells the columns ({said}): give the schema") from None
@@ -117,9 +118,10 @@ def headers(spark: SparkSession, path: str, schema: StructType, separator: str) 
     """The lines that are no rows: the first line of a file that is there, and the columns' names."""
     names = schema.names
     found = {separator.join(names), separator.join(f'"{name}"' for name in names)}
-    some = Folder(path).files()
+    location = Location.of(path)
+    some = Folder(path).files() if not location.is_remote or location.scheme in STORES else ()
     if some:
-        first = spark.read.text(Folder(path).url(some[0])).first()
+        first = spark.read.text(location.beneath(some[0]).for_spark).first()
         found |= {first["value"]} if first is not None else set()
     return sorted(found)
 

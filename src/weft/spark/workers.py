@@ -6,11 +6,19 @@ the second half of a run of a thousand queries; so a run that follows soon finds
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Event, Thread
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
+
+from weft.errors import WeftError
 
 JOBS = "weft keeps its workers"
 """The group of the small jobs that do it, as the Spark UI shows it."""
@@ -73,3 +81,62 @@ def _use_workers(spark: SparkSession) -> bool:
         spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
         return True
     return False
+
+
+def use_this_python(spark: SparkSession) -> None:
+    """Have the workers of a session that somebody else made run a Python that has Weft, or say what is wrong.
+
+    Spark takes ``python3`` from the path, which is another one where an environment is not activated. On this machine
+    it is put right, unless the user named one; what others have is tried once.
+    """
+    context = spark.sparkContext
+    is_ours = shutil.which(context.pythonExec) == sys.executable
+    local = (context.master or "").startswith("local")
+    if local and not is_ours and not os.environ.get("PYSPARK_PYTHON"):
+        context.pythonExec = sys.executable
+        is_ours = True
+    if (local and is_ours) or context.applicationId in _proven:
+        return
+    try:
+        prove_workers(spark)
+    except Exception as error:
+        trouble = worker_trouble(error, spark)
+        if trouble is None:
+            raise
+        raise WeftError(trouble) from error
+
+
+_proven: set[str] = set()
+"""Applications whose workers were seen to work."""
+
+
+def prove_workers(spark: SparkSession) -> None:
+    """Have a worker load what tasks need."""
+    spark.range(1).mapInArrow(load_all, "id bigint").collect()
+    _proven.add(spark.sparkContext.applicationId)
+
+
+def load_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A task that imports what the tasks of a step do."""
+    import weft.spark.step  # noqa: F401
+
+    yield from batches
+
+
+_LACKS = re.compile(r"No module named '?([\w.]+)")
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
+_OTHER = re.compile(r"\[PYTHON_VERSION_MISMATCH\][^\n]*?version: (\S+) than[^\n]*?: (\S+?),")
+
+
+def worker_trouble(error: Exception, spark: SparkSession) -> str | None:
+    """In a sentence, why the workers' Python cannot do our tasks; None if it is something else."""
+    said = str(error)
+    program = spark.sparkContext.pythonExec
+    right = "name one by PYSPARK_PYTHON that is on every machine and has Weft, in the version of Python that runs here"
+    if found := _NO_PROGRAM.search(said):
+        return f"the workers have no Python {found[1]}: {right}"
+    if found := _LACKS.search(said):
+        return f"the workers' Python, {program}, lacks the package {found[1].partition('.')[0]}: {right}"
+    if found := _OTHER.search(said):
+        return f"the workers' Python, {program}, is {found[1]}, and here is {found[2]}: {right}"
+    return None

@@ -63,14 +63,19 @@ class Size:
     newest: Mapping[str, int] = field(default_factory=dict)
     """When the last slice of each grouping begins."""
     rows: int = 0
-    bytes: int = 0
-    """In memory."""
+    by_grouping: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of each grouping, in memory."""
 
     @classmethod
     def of(cls, tables: Tables) -> Size:
         """The size of these tables."""
         newest = {id: int(starts_of(table).max()) for id, table in tables.items()}
-        return cls(newest, sum(map(len, tables.values())), sum(table.nbytes for table in tables.values()))
+        return cls(newest, sum(map(len, tables.values())), {id: table.nbytes for id, table in tables.items()})
+
+    @property
+    def bytes(self) -> int:
+        """All of them."""
+        return sum(self.by_grouping.values())
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,14 @@ class State:
     def bytes(self) -> int:
         """How large they are in memory."""
         return sum(segment.size.bytes for segment in self.segments)
+
+    def bytes_by_grouping(self) -> dict[str, int]:
+        """How large the slices of each grouping are in memory."""
+        found: dict[str, int] = {}
+        for segment in self.segments:
+            for id, size in segment.size.by_grouping.items():
+                found[id] = found.get(id, 0) + size
+        return found
 
     def tables(self, plan: StepPlan, watermark: int | None) -> dict[str, pa.Table]:
         """Everything that is still needed, merged."""

@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 from pyarrow import fs
 
-LOCAL = fs.LocalFileSystem()
-PLAIN = re.compile(r"(/(?!\.(/|$))[^/]+)+")
-"""Absolute paths with nothing in them that Python would write in another way."""
+from weft.store.location import Location
 
 
 @dataclass(frozen=True)
 class Folder:
     """A folder with one sub-folder a query: ``root/query=<name>/``.
 
-    ``root`` is a path on this machine, or a URI such as ``hdfs://host/path``.
+    ``root`` is a path on this machine, or a URL such as ``hdfs://host/path`` or ``s3a://bucket/path``.
     """
 
     root: str
 
     def __post_init__(self) -> None:
-        if not self.is_remote and not PLAIN.fullmatch(self.root):
-            object.__setattr__(self, "root", str(Path(self.root).absolute()))
+        location = Location.of(self.root)
+        location.refuse_without_arrow()
+        object.__setattr__(self, "root", location.text)
 
     @property
-    def is_remote(self) -> bool:
-        """Whether it is named by a URI."""
-        return "://" in self.root
+    def location(self) -> Location:
+        """Where it is."""
+        return Location(self.root)
 
     def open(self, path: str = "") -> tuple[fs.FileSystem, str]:
         """The file system and the path on it."""
-        filesystem, root = fs.FileSystem.from_uri(self.root) if self.is_remote else (LOCAL, self.root)
+        filesystem, root = self.location.for_arrow()
         return filesystem, f"{root}/{path}" if path else root
 
     def url(self, file: str = "") -> str:
         """Where Spark finds it."""
-        root = self.root if self.is_remote else f"file://{self.root}"
+        root = self.location.for_spark
         return f"{root}/{file}" if file else root
 
     @staticmethod
@@ -73,8 +70,7 @@ class Folder:
 
     def exists(self) -> bool:
         """Whether anything stands here."""
-        filesystem, path = self.open()
-        return bool(filesystem.get_file_info(path).type != fs.FileType.NotFound)
+        return self.location.exists()
 
     def files(self) -> list[str]:
         """The names of the data files, relative to the root; not those that Spark and Hadoop write for themselves."""

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from weft.catalog.catalog import Catalog
 from weft.catalog.place import create_catalog
-from weft.catalog.status import JobState, Outage, Status
+from weft.catalog.status import JobState, Outage, QueryFigures, Status
 from weft.errors import QueriesError, WeftError
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
@@ -34,6 +34,7 @@ from weft.spark.live.job import Job
 from weft.spark.live.planning import bind_all
 from weft.spark.live.progress import Progress
 from weft.spark.live.reading import STEP, Reading
+from weft.spark.live.tallies import Tallies
 from weft.spark.step import SETTINGS as STEP_SETTINGS
 
 FEW_SLICES = {"spark.sql.codegen.aggregate.map.twolevel.enabled": "true"}
@@ -89,6 +90,7 @@ class LiveEngine:
         history = History(self.checkpoint)
         settings = history.settings(Settings(uuid4().hex, stream.name, stream.event_time, lateness))
         self.progress = Progress()
+        self.tallies = Tallies()
         self.job = Job(
             history,
             settings,
@@ -103,7 +105,7 @@ class LiveEngine:
             own_patience=own_patience,
             finals=finals,
             buckets=buckets,
-            listeners=[self.progress.note],
+            listeners=[self.tallies.note, self.progress.note],
         )
         self._reading = Reading(self._begin, self.job.resume, self._check, patience or Patience())
         self._turn = threading.Lock()
@@ -289,6 +291,10 @@ class LiveEngine:
     def queries(self) -> tuple[str, ...]:
         """The names of the queries that are answered, or will be from the next batch on."""
         return tuple(entry.name for entry in self.catalog.entries("pending", "active", "paused"))
+
+    def query_figures(self) -> dict[str, QueryFigures]:
+        """What is known of each query, by its name: answers, rows, seconds, state, lag."""
+        return self.tallies.figures()
 
     def status(self) -> Status:
         """How the stream is."""

@@ -70,6 +70,8 @@ class Done:
     state: State
     finals: Finals | None
     attempt: str
+    answered: Mapping[str, int] = field(default_factory=dict)
+    """How many answers each query has, where it has any."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,8 @@ class Job:
         """The last two commits."""
         self._waiting: deque[Waiting] = deque()
         """Batches before these, of which some sink has yet to take the answers."""
+        self.answered: Mapping[str, int] = {}
+        """How many answers each query had in the last batch."""
         self.clock = Clock()
         self._memory = Memory()
         self._collector: Bringing | Scattering | None = None
@@ -404,7 +408,7 @@ class Job:
             counts=asdict(counts),
             drained=start.drain,
         )
-        return Done(manifest, turned.state, turned.finals, attempt)
+        return Done(manifest, turned.state, turned.finals, attempt, turned.written.counts)
 
     def _turn_here(self, collected: Collected, start: BatchStart, watermark: int | None, attempt: str) -> Turn:
         """Answers and the next state, in this process."""
@@ -463,7 +467,7 @@ class Job:
         # others may have committed this very batch and forgotten it since: then nothing is ours to deliver or delete
         self.lease.check()
         if counts:
-            self.state = done.state
+            self.state, self.answered = done.state, done.answered
             self.finals = None if done.finals is None or done.finals.is_swollen else done.finals
             if self._executors is not None:
                 self._executors.committed(done.attempt, done.manifest.batch)
@@ -471,6 +475,7 @@ class Job:
         else:
             # the driver before this one committed the batch at the last moment: what it wrote counts
             self.kept.append(self.history.manifest(done.manifest.batch))
+            self.answered = {}
             self._load()
         self.clock.note("commit")
         self._deliver(self.last)
