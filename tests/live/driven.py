@@ -20,6 +20,7 @@ from weft.job.history import History
 from weft.job.patience import Patience
 from weft.job.records import Settings
 from weft.job.sink import CommittedBatch
+from weft.optimize.weaving import Weaving
 from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
 from weft.spark.live.finals_place import FinalsPlace
@@ -85,6 +86,7 @@ class Driven:
         sink: Collecting | None = None,
         finals: FinalsPlace | None = None,
         patience: Patience | None = None,
+        weaving: Weaving | None = None,
     ) -> None:
         # as the live engine has it: its own session, with settings that suit the shared pass
         self.spark = spark.newSession()
@@ -105,6 +107,7 @@ class Driven:
             [self.sink],
             finals=place,
             patience=patience,
+            weaving=weaving,
         )
         self.job.recover()
         self.job.outbox.settle()

@@ -66,6 +66,10 @@ trigger: 1 second
 # log_format: json
 
 # technique: auto
+# which queries share slices, by which cost model, on how many nodes
+# optimizer: weft
+# model: calibrated
+# nodes: 4
 # where slices become answers: driver, executors, or as the first rows tell; a checkpoint keeps to it
 # finals: auto
 # master: spark://host:7077

@@ -9,12 +9,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from weft.catalog import Catalog, find_catalog
+from weft.cli.checkpoint import CatalogUrl
 from weft.cli.logs import begin_log
 from weft.cli.phases import Phases
 from weft.cli.spark_options import Conf, Master, Memory, Packages, pairs, started
 from weft.cli.weaving import Model, Nodes, Optimizer, Weave
 from weft.errors import WeftError
 from weft.optimize.weaving import DEFAULT
+from weft.plan.explain import explain_running
+from weft.plan.record import GroupingRecord
 from weft.query.sparksql import parse_file
 from weft.store.folder import Folder
 from weft.store.location import Location
@@ -87,9 +91,19 @@ def run_command(
 
 
 def explain_command(
-    queries: Queries,
-    source: Source,
-    event_time: EventTime,
+    queries: Annotated[
+        Path | None, typer.Argument(metavar="[QUERIES.sql]", help="A file of Spark SQL or CQL window queries.")
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PATH", help="A stream's name and the file, folder or URL that holds its rows."),
+    ] = None,
+    event_time: Annotated[str | None, typer.Option(metavar="COL", help="The column that holds the event time.")] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Show the plan that a live job runs, not that of a file."),
+    ] = None,
+    catalog: CatalogUrl = None,
     format: Format = None,
     option: Options = None,
     technique: Technique = "auto",
@@ -101,10 +115,17 @@ def explain_command(
     conf: Conf = None,
     packages: Packages = None,
 ) -> None:
-    """Show what the queries share, without answering them.
+    """Show what the queries share, without answering them; or what those of a live job share.
 
-    Example: `weft explain queries.sql --source trades=trades.parquet --event-time ts`
+    Example: `weft explain queries.sql --source trades=trades.parquet --event-time ts`,
+    `weft explain --checkpoint state`
     """
+    if checkpoint is not None:
+        with find_catalog(checkpoint, catalog) as known:
+            typer.echo(running_plan(known))
+        return
+    if queries is None or not source or event_time is None:
+        raise typer.BadParameter("say QUERIES.sql, --source and --event-time, or the --checkpoint of a live job")
     asked = Asked(read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes))
     begin_log("warning")
     with Phases() as phases:
@@ -112,6 +133,17 @@ def explain_command(
         phases.begin(f"planning {len(engine.queries)} queries")
         told = engine.explain()
     typer.echo(told)
+
+
+def running_plan(catalog: Catalog) -> str:
+    """The plan that a job ran last, in words."""
+    plans = catalog.plans()
+    if not plans:
+        return "the job has made no plan yet: its first batch will"
+    last = plans[-1]
+    groupings = [GroupingRecord.of(one) for one in last.plan["groupings"]]
+    queries = {name: parse_file(text)[0] for name, text in last.plan["queries"].items()}
+    return f"plan {last.version}, since batch {last.batch}\n{explain_running(groupings, queries)}"
 
 
 def check_command(queries: Queries) -> None:

@@ -100,6 +100,13 @@ def stream_command(
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="human or json.")] = None,
     technique: Annotated[str | None, typer.Option(help="How answers are built from slices.")] = None,
+    optimizer: Annotated[str | None, typer.Option(metavar="NAME", help="Which queries share slices: weft, ...")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="What the optimizer goes by: calibrated, two-level or three-level.")
+    ] = None,
+    nodes: Annotated[
+        str | None, typer.Option(metavar="N[,CAPACITIES]", help="Over how many nodes trees of queries are spread.")
+    ] = None,
     finals: Annotated[
         str | None, typer.Option(help="Where slices become answers: auto, driver or executors; for a new checkpoint.")
     ] = None,
@@ -141,6 +148,9 @@ def stream_command(
         ("log_level",): ("--log-level", log_level),
         ("log_format",): ("--log-format", log_format),
         ("technique",): ("--technique", technique),
+        ("optimizer",): ("--optimizer", optimizer),
+        ("model",): ("--model", model),
+        ("nodes",): ("--nodes", nodes),
         ("finals",): ("--finals", finals),
         ("master",): ("--master", master),
         ("memory",): ("--memory", memory),

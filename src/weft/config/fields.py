@@ -35,6 +35,30 @@ def _option(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
+def _nodes(value: Any) -> Any:
+    """``4`` is four equal nodes; ``3,2,1,1`` three nodes of which the first is twice as fast.
+
+    Examples
+    --------
+    >>> _nodes(2), _nodes("3,2,1,1"), _nodes([2, 1])
+    ((1.0, 1.0), (2.0, 1.0, 1.0), (2.0, 1.0))
+    """
+    try:
+        if isinstance(value, list | tuple):
+            speeds = tuple(float(one) for one in value)
+        else:
+            count, *given = str(value).split(",")
+            speeds = tuple(float(one) for one in given) or (1.0,) * int(count)
+            if len(speeds) != int(count):
+                raise ValueError
+        if not speeds or min(speeds) <= 0:
+            raise ValueError
+    except (TypeError, ValueError):
+        message = "write the number of nodes, and then nothing or one positive capacity for each: 3,2,1,1"
+        raise ValueError(message) from None
+    return speeds
+
+
 def _list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
@@ -58,6 +82,9 @@ Size = Annotated[int, BeforeValidator(_bytes)]
 
 Options = dict[str, Annotated[SecretStr, BeforeValidator(_option)]]
 """Options for Spark; secret, as passwords of brokers and stores are among them."""
+
+Nodes = Annotated[tuple[float, ...], BeforeValidator(_nodes)]
+"""Capacities, written as a number of nodes or as ``3,2,1,1``."""
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_list)]
 """One name or a list of them."""

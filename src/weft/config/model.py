@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from weft.config.fields import Duration, Names, Options, Size, WritableFolder, revealed
+from weft.config.fields import Duration, Names, Nodes, Options, Size, WritableFolder, revealed
 from weft.config.secrets import secrets_in
 from weft.config.section import Section
 from weft.config.sinks import SinkConfig, in_full
@@ -70,6 +70,12 @@ class StreamConfig(Section):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["human", "json"] = "human"
     technique: str = "auto"
+    optimizer: str = "weft"
+    """Which queries share slices."""
+    model: Literal["two-level", "three-level", "calibrated"] = "calibrated"
+    """What the optimizer goes by."""
+    nodes: Nodes | None = None
+    """Over which nodes, by their capacities, trees of queries are spread."""
     finals: Literal["auto", "driver", "executors"] = "auto"
     """Where slices become answers, for a new checkpoint."""
     master: str | None = None

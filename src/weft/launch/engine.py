@@ -15,12 +15,12 @@ from weft.errors import QueriesError, QueryError, WeftError
 from weft.job.patience import Patience
 from weft.job.sink import Sink
 from weft.launch.live import open_catalog
-from weft.launch.session import local_session, name_of
+from weft.launch.session import local_session
+from weft.launch.woven import weaving_on
 from weft.optimize import planner
-from weft.optimize.constants import Constants
-from weft.optimize.entry import ModelName, capacities_of, check_optimizer
+from weft.optimize.entry import ModelName, check_optimizer
 from weft.optimize.planner import Asked
-from weft.optimize.weaving import DEFAULT, Weaving
+from weft.optimize.weaving import DEFAULT
 from weft.plan.explain import explain
 from weft.plan.model import BoundQuery, Plan
 from weft.plan.sheet import Sheet, sheet
@@ -74,8 +74,7 @@ class Engine:
         check_optimizer(optimizer)
         self.spark = spark or local_session()
         self.technique = technique
-        constants = Constants.load(name_of(self.spark))
-        self.weaving = Weaving(optimizer, model, capacities_of(nodes) if nodes is not None else (), constants)
+        self.weaving = weaving_on(self.spark, optimizer, model, nodes)
         cores = buckets or self.spark.sparkContext.defaultParallelism
         count = len(self.weaving.capacities) or 1
         self.buckets = count * max(cores // count, 1)

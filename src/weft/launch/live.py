@@ -22,6 +22,7 @@ from weft.job.lease import refuse_if_held
 from weft.job.patience import Patience, Presence
 from weft.job.sink import Sink
 from weft.launch.session import local_session
+from weft.launch.woven import weaving_on
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
 from weft.sinks.routed import RoutedSink
@@ -135,6 +136,7 @@ def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *
         sinks,
         catalog=catalog,
         technique=config.technique,
+        weaving=weaving_on(spark, config.optimizer, config.model, config.nodes),
         finals=config.finals,
         pace=Pace(f"{config.trigger} microseconds" if config.trigger else None, config.available_now, config.drain),
         patience=patience_of(config),

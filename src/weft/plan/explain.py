@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from weft.algebra.monoid import Monoid
 from weft.plan.model import Grouping, Plan
+from weft.plan.record import GroupingRecord
+from weft.query.model import Query
 from weft.slicing.progression import Progression
 
 MOST_TREES, MOST_NAMES = 20, 6
@@ -59,6 +63,41 @@ def bulk_technique(monoid: Monoid) -> tuple[str, str]:
     if monoid.invertible:
         return "slickdeque-inv (prefix differences)", "it has an exact inverse"
     return "twostacks-lite (flips)", "it has no exact inverse, and nothing that left a window may leave a trace"
+
+
+def explain_running(groupings: Sequence[GroupingRecord], queries: Mapping[str, Query]) -> str:
+    """What the queries of a running stream share, as far as its record tells."""
+    count = sum(len(one.queries) for one in groupings)
+    lines = [
+        f"{count} {_plural(count, 'query', 'queries')} in one pass, {len(groupings)} "
+        f"{_plural(len(groupings), 'grouping')}"
+    ]
+    for one in groupings:
+        keys = {key.canonical: key.sql for name in one.queries if name in queries for key in queries[name].keys}
+        lines += ["", f"  {one.id} by {', '.join(keys.values()) or 'no key'}: " + _named(one.queries)]
+        if one.cuts:
+            lines.append("    cut at " + ", ".join(_edge(Progression(step, offset)) for step, offset in one.cuts))
+        if one.conditional:
+            lines.append("    predicates in the partials")
+        if one.node is not None:
+            lines.append(f"    on node {one.node}")
+        for number, tree in enumerate(one.trees[:MOST_TREES], 1):
+            lines.append(f"    tree {number}: {_named(tree.queries)}")
+        if len(one.trees) > MOST_TREES:
+            lines.append(f"    and {len(one.trees) - MOST_TREES} more trees")
+    return "\n".join(lines)
+
+
+def _named(names: Sequence[str]) -> str:
+    """How many queries, and the first of them.
+
+    Examples
+    --------
+    >>> _named(("a", "b"))
+    '2 queries: a, b'
+    """
+    shown = ", ".join(names[:MOST_NAMES]) + (", ..." if len(names) > MOST_NAMES else "")
+    return f"{len(names)} {_plural(len(names), 'query', 'queries')}: {shown}"
 
 
 def _grouping(grouping: Grouping) -> list[str]:
