@@ -144,7 +144,7 @@ def _learn(stream: Stream, queries: Sequence[Query]) -> None:
     expressions |= {argument for query in queries for call in query.calls for argument in call.arguments}
     _learn_all(expressions - stream._fields.keys(), stream._fields, lambda e: F.expr(f"({e.sql})"), stream.empty.select)
     calls = {call for query in queries for call in query.calls} - stream._calls.keys()
-    _learn_all(calls, stream._calls, lambda call: F.expr(call_text(call)), stream.empty.agg)
+    _learn_all(calls, stream._calls, lambda call: F.expr(call_text(call)), stream.empty.agg, "Aggregate")
     conditions = {condition for query in queries for _, condition in _conditions(query)} - stream._conditions.keys()
     _learn_all(conditions, stream._conditions, lambda e: F.expr(f"({e.sql})"), stream.empty.select)
     _learn_outputs(stream, queries)
@@ -198,29 +198,30 @@ def _learn_all(
     known: dict[Thing, StructField],
     column: Callable[[Thing], Column],
     select: Callable[..., DataFrame],
+    node: str = "Project",
 ) -> None:
     wanted = list(things)
     if not wanted:
         return
     try:
         frame = select(*(column(thing).alias(f"c{number}") for number, thing in enumerate(wanted)))
-        learned = repeatable(frame)
+        learned = is_repeatable(frame, node)
     except PySparkException:
         learned = False
     if learned:
         known.update(zip(wanted, frame.schema.fields, strict=True))
     elif len(wanted) > 1:
         for half in (wanted[: len(wanted) // 2], wanted[len(wanted) // 2 :]):
-            _learn_all(half, known, column, select)
+            _learn_all(half, known, column, select, node)
 
 
-def repeatable(frame: DataFrame) -> bool:
-    """Whether what is selected is the same each time, and made of each row alone or of each group.
+def is_repeatable(frame: DataFrame, node: str) -> bool:
+    """Whether what is selected is the same each time, and a ``node`` of Spark's plan selects it.
 
     Functions that users registered may be random, or aggregates that nobody here knows.
     """
     plan = frame._jdf.queryExecution().analyzed()
-    return bool(plan.deterministic()) and plan.nodeName() in {"Project", "Aggregate"}
+    return bool(plan.deterministic()) and plan.nodeName() == node
 
 
 def call_text(call: Call) -> str:
