@@ -46,12 +46,17 @@ class Recipe:
 
 Types = Sequence[pa.DataType]
 
+WIDEST_SAFE_DECIMAL = 28
+"""Spark sums decimals in ten more digits, up to 38: ten billion of them fit."""
+
 ROWS = Measure(("count(1)",), decode_counts, monoids.add_int)
 """How many rows a slice holds: tells which windows appear, and is ``count(*)``."""
 
 
-def recipe(function: str, types: Types) -> Recipe:
+def recipe(function: str, types: Types, *, ansi: bool = True) -> Recipe:
     """How to compute ``function`` over arguments of these types.
+
+    Where Spark is told not to be ANSI, sums of integers go round instead of failing.
 
     Examples
     --------
@@ -60,7 +65,20 @@ def recipe(function: str, types: Types) -> Recipe:
     """
     if function not in RECIPES:
         raise UnsupportedAggregateError(f"{function} is not an aggregate that Weft computes")
-    return RECIPES[function](types)
+    if not ansi and function in {"sum", "avg"}:
+        _refuse_order(function, types[0])
+    made = RECIPES[function](types)
+    return made if ansi or function != "sum" else Recipe(made.measures, lower.wrapped_sums)
+
+
+def _refuse_order(function: str, kind: pa.DataType) -> None:
+    """Refuse sums that Spark, when it is not ANSI, makes NULL or not by the order in which rows come."""
+    if pa.types.is_decimal(kind) and kind.precision > WIDEST_SAFE_DECIMAL:
+        digits = f"{WIDEST_SAFE_DECIMAL}, {min(kind.scale, WIDEST_SAFE_DECIMAL)}"
+        raise UnsupportedAggregateError(
+            f"{function} over {kind} is not supported where spark.sql.ansi.enabled is false: what Spark answers when "
+            f"digits run out depends on the order of rows; set it to true, or cast to DECIMAL({digits}) or DOUBLE"
+        )
 
 
 def _count(types: Types) -> Recipe:

@@ -56,6 +56,14 @@ def sums(measures: Sequence[Answered], result: pa.DataType) -> pa.Array:
     return _array(total.values[0], result, total.valid)
 
 
+def wrapped_sums(measures: Sequence[Answered], result: pa.DataType) -> pa.Array:
+    """The same, but that sums of integers which do not fit go round, as Java's do."""
+    (total,) = measures
+    if pa.types.is_integer(result) and len(total.values) == 2:
+        return _array(total.values[1].astype(np.int64), result, total.valid)
+    return sums(measures, result)
+
+
 def averages(measures: Sequence[Answered], result: pa.DataType) -> pa.Array:
     """Sum over count, exactly rounded for decimals."""
     total, count = measures

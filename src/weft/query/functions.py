@@ -28,7 +28,8 @@ class Aggregate:
         return f"{self.most} argument{'s' if self.most > 1 else ''}"
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
 
 
@@ -57,8 +58,8 @@ def _supported() -> dict[str, Aggregate]:
 
 SUPPORTED: Mapping[str, Aggregate] = _supported()
 
-# FunctionRegistry.expressions of Spark 4.3 whose group is agg_funcs, less those above
-UNSUPPORTED_AGGREGATES = _words(
+# FunctionRegistry.expressions of Spark 4.3 whose group is agg_funcs, less those above, and those in other groups
+UNSUPPORTED_AGGREGATES = words(
     """
     approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg
     bitmap_and_agg bitmap_construct_agg bitmap_or_agg collect_list collect_set collect_union count_min_sketch
@@ -68,18 +69,19 @@ UNSUPPORTED_AGGREGATES = _words(
     regr_r2 regr_slope regr_sxx regr_sxy regr_syy string_agg theta_intersection_agg theta_sketch_agg theta_union_agg
     try_avg try_sum tuple_intersection_agg_double tuple_intersection_agg_integer tuple_sketch_agg_double
     tuple_sketch_agg_integer tuple_union_agg_double tuple_union_agg_integer
+    schema_of_variant_agg vector_avg vector_sum
     """
 )
 
 # those whose group is window_funcs
-WINDOW_FUNCTIONS = _words(
+WINDOW_FUNCTIONS = words(
     """
     counter_diff cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
     """
 )
 
 # those whose group is generator_funcs, and the generators among the table functions
-GENERATORS = _words(
+GENERATORS = words(
     """
     explode explode_outer inline inline_outer posexplode posexplode_outer stack json_tuple variant_explode
     variant_explode_outer
@@ -87,13 +89,16 @@ GENERATORS = _words(
 )
 
 # those that extend Nondeterministic, or are replaced when a query starts (CurrentTimestampLike)
-NONDETERMINISTIC = _words(
+NONDETERMINISTIC = words(
     """
     rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name
     input_file_block_start input_file_block_length current_timestamp current_date current_time now curdate
-    localtimestamp java_method reflect try_reflect
+    localtime localtimestamp aes_encrypt java_method reflect try_reflect
     """
 )
+
+# They call whatever Java has.
+REFLECTION = frozenset({"java_method", "reflect", "try_reflect"})
 
 # Their value without an argument is the time of the run; with one they are plain functions.
 NONDETERMINISTIC_WITHOUT_ARGUMENTS = frozenset({"unix_timestamp", "to_unix_timestamp"})

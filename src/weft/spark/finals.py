@@ -9,9 +9,10 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.lower import Answered, DataError
+from weft.algebra.lower import Answered
 from weft.algebra.measures import Array
 from weft.algebra.monoids import add_int
+from weft.errors import WeftError
 from weft.evaluate.bulk import slide_prefix
 from weft.evaluate.sliding import slide
 from weft.plan.forest import Tree
@@ -37,6 +38,23 @@ class Answer:
     windows: Array
     """The numbers of the distinct windows that appear."""
     failure: str | None = None
+
+    @classmethod
+    def failed(cls, query: BoundQuery, error: Exception) -> Answer:
+        """None, as something went wrong: with a value, or in here, which must not cost the other queries theirs."""
+        known = str(error) if isinstance(error, WeftError) else f"it cannot be computed: {error!r}"
+        return cls(query, None, np.empty(0, np.int64), known)
+
+
+def guarded(queries: Sequence[BoundQuery], answers: Iterator[Answer]) -> Iterator[Answer]:
+    """The answers of some queries; what goes wrong in work that they share fails those that have none yet."""
+    answered = set()
+    try:
+        for answer in answers:
+            answered.add(answer.query.name)
+            yield answer
+    except Exception as error:
+        yield from (Answer.failed(query, error) for query in queries if query.name not in answered)
 
 
 def finals(plan: Plan, slices: pa.Table, emission: Emission = EVERYTHING) -> Iterator[Answer]:
@@ -73,31 +91,45 @@ def grouping_finals(
         if least <= most:
             by_keys.setdefault(frozenset(query.query.keys), []).append(query)
     for keys, queries in by_keys.items():
-        slices = Slices.of(grouping, table, sorted(keys, key=lambda key: key.canonical), rows)
-        yield from sliced_finals(slices, queries, technique, emission)
+        by = sorted(keys, key=lambda key: key.canonical)
+        yield from guarded(queries, keyed_finals(grouping, table, by, rows, queries, technique, emission))
 
 
-def sliced_finals(
-    slices: Slices, queries: Sequence[BoundQuery], technique: str, emission: Emission = EVERYTHING
+def keyed_finals(
+    grouping: Grouping,
+    table: pa.Table,
+    by: Sequence[Expression],
+    rows: Array | None,
+    queries: Sequence[BoundQuery],
+    technique: str,
+    emission: Emission,
 ) -> Iterator[Answer]:
     """The answers of queries over the same keys."""
+    slices = Slices.of(grouping, table, by, rows)
     by_predicate: dict[Predicate, list[BoundQuery]] = {}
     for query in queries:
         by_predicate.setdefault(query.predicate, []).append(query)
     for predicate, some in by_predicate.items():
-        passing = slices if predicate.everything else Passing.of(slices, predicate)
-        if len(passing.keys):
-            whole = Panes.whole(passing)
-            for tree, woven in by_tree(slices.grouping, some):
-                finest = whole if tree is None else Panes.cut(whole, tree.progressions)
-                yield from tree_finals(Shared(slices.key_values, finest, technique, emission), woven)
+        yield from guarded(some, passing_finals(slices, predicate, some, technique, emission))
+
+
+def passing_finals(
+    slices: Slices, predicate: Predicate, queries: Sequence[BoundQuery], technique: str, emission: Emission
+) -> Iterator[Answer]:
+    """The answers of queries with the same WHERE."""
+    passing = slices if predicate.everything else Passing.of(slices, predicate)
+    if len(passing.keys):
+        whole = Panes.whole(passing)
+        for tree, woven in by_tree(slices.grouping, queries):
+            finest = whole if tree is None else Panes.cut(whole, tree.progressions)
+            yield from tree_finals(Shared(slices.key_values, finest, technique, emission), woven)
 
 
 def tree_finals(shared: Shared, queries: Sequence[BoundQuery]) -> Iterator[Answer]:
     """The answers of queries that are woven together."""
     for query in sorted(queries, key=lambda query: (query.query.window.slide, query.query.window.range)):
         answer = shared.answer(query)
-        if len(answer.windows):
+        if answer.failure or len(answer.windows):
             yield answer
 
 
@@ -124,16 +156,19 @@ class Shared:
     _answers: dict[tuple[Window, tuple[int, int]], Answers] = field(default_factory=dict)
 
     def answer(self, query: BoundQuery) -> Answer:
-        """The answers of one query."""
+        """The answers of one query, or why there are none."""
+        try:
+            return self._answer(query)
+        except Exception as error:
+            return Answer.failed(query, error)
+
+    def _answer(self, query: BoundQuery) -> Answer:
         window = query.query.window
         panes = self.panes(window)
         answers = self.windows(window, panes, self.emission.of(query))
         if not len(answers.windows):
             return Answer(query, None, answers.windows)
-        try:
-            aggregates = [self._aggregate(query, call, panes, answers) for call in query.calls]
-        except DataError as error:
-            return Answer(query, None, answers.distinct, str(error))
+        aggregates = [self._aggregate(query, call, panes, answers) for call in query.calls]
         rows = Assembly(query, self.key_values, answers, aggregates).table()
         return Answer(query, rows, answers.distinct)
 

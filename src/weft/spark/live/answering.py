@@ -74,7 +74,10 @@ def write_direct(live: LivePlan, answers: Iterable[Answer], writing: Writing, wr
         elif answer.query.direct:
             written.add(name, [writing.write(answer.table)], len(answer.table))
         else:
-            sheets[name] = live.sheet.lay_out(name, answer.table)
+            try:
+                sheets[name] = live.sheet.lay_out(name, answer.table)
+            except pa.ArrowException as error:
+                written.failed[name] = Answer.failed(answer.query, error).failure or ""
     return sheets
 
 

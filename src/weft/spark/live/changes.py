@@ -19,6 +19,7 @@ from weft.slicing.progression import edges_of
 from weft.spark.bind import Bound
 from weft.spark.live.planning import LivePlan, Wanted
 from weft.spark.live.retained import END, START, kept_names, needs, straddled
+from weft.spark.panes import number_rows
 
 MANY_AT_ONCE = 50
 """More new queries than these are not weighed one by one, as the batch waits: they join others of their keys."""
@@ -43,7 +44,8 @@ class Past:
         if table is None:
             return 1
         names = self.live.groupings[id].key_columns
-        return len(table.group_by(list(names)).aggregate([])) if names else 1
+        columns = [flatten(table.column(name)) for name in names]
+        return len(number_rows(columns, len(table))[1]) if names else 1
 
 
 def changed_plan(past: Past, wanted: Wanted) -> PlanRecord:

@@ -63,6 +63,8 @@ class Kept:
     panes: KeptPanes
     queries: list[BoundQuery]
     seen: int = 0
+    error: Exception | None = None
+    """What went wrong when slices were taken in: its queries are not answered any more."""
 
     def least(self, emission: Emission) -> int:
         """The first pane that some window needs which is not answered yet."""
@@ -106,6 +108,8 @@ class KeyedFinals:
             )
         self._spans: dict[int, Slices] = {}
         self._shared: dict[tuple[int, Predicate], Shared | None] = {}
+        self._error: Exception | None = None
+        """What went wrong when keys were numbered."""
 
     @property
     def keys(self) -> int:
@@ -118,19 +122,29 @@ class KeyedFinals:
 
     def absorb(self, table: pa.Table) -> None:
         """Take new slices in; who needs them comes for them."""
+        try:
+            self._absorb(table)
+        except Exception as error:
+            self._error = error
+
+    def _absorb(self, table: pa.Table) -> None:
         if len(table):
             columns = [flatten(table.column(key_column(key))) for key in self.by]
             self._log.append(Fresh(table, self._numbers.number(columns, len(table))))
             self._spans, self._shared = {}, {}
 
     def answers(self, emission: Emission) -> Iterator[Answer]:
-        """The answers that are due."""
+        """The answers that are due, and the failures of queries that have none any more."""
+        if self._error is not None:
+            yield from (Answer.failed(query, self._error) for query in self.queries)
+            return
         by_predicate: dict[Predicate, list[tuple[Kept, list[BoundQuery]]]] = {}
         for (predicate, _), kept in self._kept.items():
             due = [query for query in kept.queries if _is_due(emission, query)]
             if due:
                 self._catch_up(predicate, kept, emission)
-                by_predicate.setdefault(predicate, []).append((kept, due))
+                if kept.error is None:
+                    by_predicate.setdefault(predicate, []).append((kept, due))
             elif self._batches - kept.seen > LAG or self._slices_since(kept.seen) > MANY:
                 self._catch_up(predicate, kept, emission)
         values = self._numbers.values
@@ -139,21 +153,27 @@ class KeyedFinals:
                 shared = KeptShared(values, kept.panes, self.technique, emission)
                 for query in sorted(due, key=lambda query: query.query.window.range):
                     answer = shared.answer(query)
-                    if len(answer.windows):
+                    if answer.failure or len(answer.windows):
                         yield answer
+        for kept in self._kept.values():
+            if kept.error is not None:
+                yield from (Answer.failed(query, kept.error) for query in kept.queries)
         self._trim()
 
     def _slices_since(self, seen: int) -> int:
         return sum(len(one.keys) for one in self._log[seen - self._dropped :])
 
     def _catch_up(self, predicate: Predicate, kept: Kept, emission: Emission) -> None:
-        if kept.seen == self._batches:
+        if kept.seen == self._batches or kept.error is not None:
             return
-        shared = self._since(kept.seen, predicate)
-        if shared is not None:
-            panes = shared.panes(kept.queries[0].query.window)
-            assert isinstance(panes, Panes)
-            kept.panes.absorb(panes, self._span(kept.seen), kept.least(emission))
+        try:
+            shared = self._since(kept.seen, predicate)
+            if shared is not None:
+                panes = shared.panes(kept.queries[0].query.window)
+                assert isinstance(panes, Panes)
+                kept.panes.absorb(panes, self._span(kept.seen), kept.least(emission))
+        except Exception as error:
+            kept.error = error
         kept.seen = self._batches
 
     def _since(self, seen: int, predicate: Predicate) -> Shared | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from weft.algebra.measures import Array
 from weft.query.model import Expression
+from weft.spark.key_codes import row_codes, value_codes
 
 
 class KeyNumbers:
@@ -40,7 +40,7 @@ class KeyNumbers:
         if not self._known:
             self._known = [column.slice(0, 0) for column in columns]
         joined = [pa.concat_arrays(pair) for pair in zip(self._known, columns, strict=True)]
-        codes = _codes(joined)[self.count :]
+        codes = row_codes(map(value_codes, joined), len(joined[0]))[0][self.count :]
         new = codes >= self.count
         if new.any():
             _, rows = np.unique(codes[new], return_index=True)
@@ -51,14 +51,3 @@ class KeyNumbers:
             ]
             self.count += len(rows)
         return codes
-
-
-def _codes(columns: Sequence[pa.Array]) -> Array:
-    """Numbers for distinct rows, in the order in which they first appear."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        encoded = column.dictionary_encode(null_encoding="encode")
-        codes = codes * max(len(encoded.dictionary), 1) + np.asarray(encoded.indices).astype(np.int64)
-        # dense again, so that the product of many columns cannot overflow
-        codes = pd.factorize(codes)[0].astype(np.int64)
-    return codes

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from weft.catalog.seeding import own_sql
 from weft.errors import QueriesError, QueryError
 from weft.job.records import UNKEPT, PlanRecord
 from weft.plan.build import build, join
@@ -101,9 +102,10 @@ def bind_all(stream: Stream, texts: Mapping[str, str]) -> tuple[dict[str, Bound]
     queries, errors = [], {}
     for name, text in texts.items():
         try:
-            (query,) = parse_file(text, columns)
+            (query,) = parse_file(own_sql(text), columns, functions=stream.functions)
         except QueriesError as error:
             errors[name] = error.errors[0]
+            errors[name].query = name
             continue
         query = replace(query, name=name)
         if query.stream.lower() == stream.name.lower():
