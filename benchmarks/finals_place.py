@@ -32,7 +32,7 @@ from weft.spark.bind import Stream
 from weft.spark.live.engine import FEW_SLICES
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.job import Job
-from weft.spark.step import SETTINGS
+from weft.spark.step import step_settings
 from weft.spark.workers import keep_workers
 
 SECOND = 1_000_000
@@ -115,7 +115,7 @@ def measure(spark: SparkSession, keys: int, rows: int, batches: int, skipped: in
 def main(keys: Sequence[int], rows: int, batches: int, skipped: int) -> None:
     """The table."""
     spark = local_session()
-    for key, value in {**SETTINGS, **FEW_SLICES}.items():
+    for key, value in {**step_settings(spark), **FEW_SLICES}.items():
         spark.conf.set(key, value)
     print(f"{rows:,} rows a batch, {batches - skipped} batches after {skipped}, {spark.sparkContext.master}")
     print("| keys | slices | state rows | in the driver | on the executors |\n|--:|--:|--:|--:|--:|")

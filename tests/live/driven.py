@@ -25,7 +25,7 @@ from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.job import Job
-from weft.spark.step import SETTINGS
+from weft.spark.step import step_settings
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("v", pa.int64()), ("x", pa.float64())])
 SECOND = 1_000_000
@@ -90,7 +90,7 @@ class Driven:
     ) -> None:
         # as the live engine has it: its own session, with settings that suit the shared pass
         self.spark = spark.newSession()
-        for key, value in SETTINGS.items():
+        for key, value in step_settings(self.spark).items():
             self.spark.conf.set(key, value)
         self.sink = sink or Collecting()
         self.catalog = create_catalog(str(folder))

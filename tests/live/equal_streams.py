@@ -51,7 +51,7 @@ from weft.spark.bind import Stream
 from weft.spark.live.job import Job
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.refeed import scanned
-from weft.spark.step import SETTINGS
+from weft.spark.step import step_settings
 
 FAR = (BEGIN + 2 * 86_400 * SECOND, "a", 99, 0.0)
 """It passes every WHERE: Spark pushes filters below the watermark, so that only rows which pass move it."""
@@ -71,7 +71,7 @@ class Planned:
     def of(cls, spark: Any, settings: Mapping[str, str]) -> Planned:
         """A session with these settings, and no plans yet."""
         session = spark.newSession()
-        for key, value in {**SETTINGS, **settings}.items():
+        for key, value in {**step_settings(session), **settings}.items():
             session.conf.set(key, value)
         return cls(session)
 

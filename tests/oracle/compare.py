@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from oracle.data import Stream
 from oracle.queries import Asked, Judged
@@ -41,7 +42,7 @@ NAN = _NaN()
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A schema and rows of plain values: NaN as a token, instants as microseconds, structs as tuples."""
+    """A schema and rows of plain values: NaN as a token, instants as microseconds, structs and lists as tuples."""
 
     schema: Any
     rows: list[tuple[Any, ...]]
@@ -102,15 +103,17 @@ def plain(array: pa.Array) -> list[Any]:
         return [
             value if valid else None for value, valid in zip(zip(*fields, strict=True), array.is_valid(), strict=True)
         ]
+    if pa.types.is_map(kind):
+        return plain(array.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))))
     if pa.types.is_list(kind):
         items = plain(array.flatten())
-        lengths = [length or 0 for length in array.value_lengths().to_pylist()]
-        lists, at = [], 0
-        for length in lengths:
-            lists.append(items[at : at + length])
-            at += length
+        lists: list[Any] = []
+        at = 0
+        for length in pc.list_value_length(array).to_pylist():
+            lists.append(None if length is None else tuple(items[at : at + length]))
+            at += length or 0
         return lists
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return array.cast(pa.int64()).to_pylist()
     if pa.types.is_date32(kind):
         return array.cast(pa.int32()).to_pylist()

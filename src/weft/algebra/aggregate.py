@@ -51,6 +51,8 @@ class Aggregate:
     name: str
     recipe: Callable[[Types], Recipe] | None = None
     """What SQL keeps of a slice for arguments of some types, and how answers come out of it."""
+    lenient: Callable[[Types], Recipe] | None = None
+    """The same where Spark is told not to be ANSI, if that is something else."""
     items: Items | None = None
     """How it aggregates the items of a sliding window that knows no Spark."""
     synonyms: tuple[str, ...] = ()
@@ -77,11 +79,12 @@ class Aggregate:
             return f"at least {self.least} argument{'s' if self.least > 1 else ''}"
         return f"{self.most} argument{'s' if self.most > 1 else ''}"
 
-    def kept(self, types: Types) -> Recipe:
+    def kept(self, types: Types, *, ansi: bool = True) -> Recipe:
         """What is kept of a slice for arguments of these types."""
-        if self.recipe is None:
+        recipe = self.recipe if ansi else self.lenient or self.recipe
+        if recipe is None:
             raise UnsupportedAggregateError(f"{self.name} is not an aggregate that Weft computes in SQL")
-        return self.recipe(types)
+        return recipe(types)
 
     def resolve(self, kind: str, item: Any) -> Resolved:
         """The monoid for items of a kind, with the way in and out."""

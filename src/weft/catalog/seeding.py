@@ -45,6 +45,18 @@ def named_sql(query: Query) -> str:
     return query.text if statement.name else f"-- name: {query.name}\n{query.text}"
 
 
+def own_sql(sql: str) -> str:
+    """A statement as its user wrote it, without the name that :func:`named_sql` put before it.
+
+    Examples
+    --------
+    >>> own_sql("-- name: q1\\nSELECT 1")
+    'SELECT 1'
+    """
+    first, _, rest = sql.partition("\n")
+    return rest if first.startswith("-- name: ") else sql
+
+
 def differences(file: Mapping[str, str], catalog: Mapping[str, str]) -> Differences:
     """Compare statements by name, whatever the letter case of names, white space and comments.
 

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from heapq import nlargest
@@ -52,12 +52,14 @@ def add_command(
     Example: `weft add "SELECT max(price) FROM trades GROUP BY window(ts, '1 hour')" --checkpoint state`
     """
     sql = _sql(text)
-    if not parse_file(sql):
+    queries = parse_file(sql)
+    if not queries:
         raise typer.BadParameter("there is no query in it", param_hint="FILE_OR_SQL")
     patience = _seconds(timeout)
     with catalog_at(checkpoint, catalog, config) as found:
         added = found.add(sql)
-        _follow(found, added, patience if wait else None)
+        places = {entry.id: query.at for entry, query in zip(added, queries, strict=True)}
+        _follow(found, added, patience if wait else None, lambda entry: in_own_text(entry, sql, places[entry.id]))
 
 
 def drop_command(
@@ -176,7 +178,24 @@ def _say_changed(catalog: Catalog, entries: Sequence[Entry], what: str) -> None:
     typer.echo(f"{', '.join(entry.name for entry in entries) or 'no query'} {what}, {when}")
 
 
-def _follow(catalog: Catalog, entries: Sequence[Entry], patience: float | None) -> None:
+def in_own_text(entry: Entry, sql: str, at: int) -> str:
+    """Why a query was refused, with line and column as they count in the text of which it is a part, from ``at`` on."""
+
+    def moved(found: re.Match[str]) -> str:
+        line, column = int(found[1]), int(found[2])
+        beside = at - (sql.rfind("\n", 0, at) + 1) if line == 1 else 0
+        return f"  line {line + sql[:at].count(chr(10))}, column {column + beside}:"
+
+    return re.sub(r"^  line (\d+), column (\d+):$", moved, _reason(entry), count=1, flags=re.MULTILINE)
+
+
+def _reason(entry: Entry) -> str:
+    return entry.reason or f"query {entry.name} was refused"
+
+
+def _follow(
+    catalog: Catalog, entries: Sequence[Entry], patience: float | None, reason: Callable[[Entry], str] = _reason
+) -> None:
     """Say what the running job decides; whoever does not wait, or waits in vain, learns what happens next."""
     names = ", ".join(entry.name for entry in entries)
     if patience is None:
@@ -190,7 +209,7 @@ def _follow(catalog: Catalog, entries: Sequence[Entry], patience: float | None) 
             typer.echo(f"{entry.name} is answered from batch {entry.batch} on{window}")
         elif entry.state in ("paused", "dropped"):
             typer.echo(f"{entry.name} was {entry.state} meanwhile")
-    refused = [entry.reason or f"query {entry.name} was refused" for entry in decided if entry.state == "refused"]
+    refused = [reason(entry) for entry in decided if entry.state == "refused"]
     waiting = ", ".join(entry.name for entry in decided if entry.state == "pending")
     if waiting:
         _say_waiting(catalog, waiting, patience)

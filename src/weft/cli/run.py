@@ -20,6 +20,7 @@ from weft.optimize.weaving import DEFAULT
 from weft.plan.explain import explain_running
 from weft.plan.record import GroupingRecord
 from weft.query.sparksql import parse_file
+from weft.query.statements import is_empty
 from weft.store.folder import Folder
 from weft.store.location import Location
 from weft.store.private import make_private
@@ -157,13 +158,16 @@ def check_command(queries: Queries) -> None:
 
 
 def read_queries(path: Path, parameter: str = "QUERIES.sql") -> str:
-    """The text of a query file."""
+    """The text of a query file; one without a query is a mistake."""
     try:
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise typer.BadParameter(f"cannot read {path}: {error.strerror}", param_hint=parameter) from None
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{path} is not UTF-8 text: {error}", param_hint=parameter) from None
+    if is_empty(text):
+        raise typer.BadParameter(f"there is no query in {path}", param_hint=parameter)
+    return text
 
 
 class Asked:

@@ -99,7 +99,8 @@ class Engine:
             With every bad query, where in its text, what is wrong and what would be right.
         """
         columns = {stream.name: tuple(stream.rows.columns) for stream in self._streams.values()}
-        queries = parse_file(text, columns, taken=self._queries)
+        functions = frozenset(name for stream in self._streams.values() for name in stream.functions)
+        queries = parse_file(text, columns, taken=self._queries, functions=functions if self._streams else None)
         bound, errors = self._bind(queries)
         if errors:
             raise QueriesError(errors)

@@ -147,7 +147,8 @@ def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *
 
 def first_queries(engine: LiveEngine, text: str) -> list[Query]:
     """The queries of the first file: a job does not start with one that cannot be run."""
-    queries = parse_file(text, {engine.stream.name: tuple(engine.stream.rows.columns)})
+    columns = {engine.stream.name: tuple(engine.stream.rows.columns)}
+    queries = parse_file(text, columns, functions=engine.stream.functions)
     _, errors = bind_all(engine.stream, {query.name: named_sql(query) for query in queries})
     if errors:
         raise QueriesError(list(errors.values()))

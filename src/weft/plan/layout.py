@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from weft.algebra.aggregates.sums import WIDEST_SAFE_DECIMAL
 from weft.plan.model import BoundCall, Grouping, Plan, Predicate, digest, key_column
 from weft.query.model import Expression
 
 SLICE = "slice"
-WIDEST_SAFE_DECIMAL = 28
-"""Spark sums decimals in ten more digits, up to 38: ten billion of them fit."""
 
 
 @dataclass(frozen=True, slots=True)

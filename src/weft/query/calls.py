@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from sqlglot import exp
+from sqlglot.parsers.spark import SparkParser
 
+from weft.algebra.aggregate import Aggregate
 from weft.query import refusals
+from weft.query.allowed import ALLOWED, KNOWN, OF_THE_SESSION
 from weft.query.functions import (
     GENERATORS,
     MOVING_MOMENTS,
     NONDETERMINISTIC,
     NONDETERMINISTIC_WITHOUT_ARGUMENTS,
+    REFLECTION,
     SUPPORTED,
     TIME_WINDOWS,
     UNSUPPORTED_AGGREGATES,
     WINDOW_FUNCTIONS,
-    Aggregate,
 )
 from weft.query.refusals import Refusal
 from weft.query.sources import Source
 from weft.query.spans import without_parentheses
 
+NAMES_FIELDS = frozenset({"struct", "arrays_zip"})
+"""Functions that call fields as their arguments are called."""
+
 _NULLS = (exp.IgnoreNulls, exp.RespectNulls)
+_WITHOUT_PARENTHESES = tuple(SparkParser.NO_PAREN_FUNCTIONS.values())
 _NO_ARGUMENTS = (exp.Star, exp.Order, exp.Limit, exp.HavingMax, exp.Alias, exp.Kwarg, exp.Lambda, *_NULLS)
 
 
@@ -44,6 +53,13 @@ def is_aggregate(node: exp.Expr) -> bool:
 def is_window(node: exp.Expr) -> bool:
     """Whether ``node`` is a call ``window(...)``."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == "window"
+
+
+def names_fields(node: exp.Expr) -> bool:
+    """Whether ``node`` makes structs, whose fields keep the letter case of what is written in it."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in NAMES_FIELDS
+    return isinstance(node, (exp.Tuple, exp.ColumnDef))  # (a, b) and STRUCT<a: INT>
 
 
 def read_aggregate(node: exp.Expr, source: Source) -> AggregateCall:
@@ -110,6 +126,30 @@ def refuse_unsupported(node: exp.Expr, source: Source) -> None:
         source.refuse(node, refusals.FILTER_WITHOUT_AGGREGATE)
 
 
+def refuse_unknown(node: exp.Expr, source: Source, registered: Collection[str] | None) -> None:
+    """Refuse a call of what is neither a function of Spark's nor ``registered`` by the user; None: nobody knows yet."""
+    for part in node.walk(bfs=False):
+        name = _called(part)
+        if name is None or name == "window" or registered is None or name in registered:
+            continue
+        if name not in KNOWN:
+            source.refuse(part, unknown(name, registered))
+        if name not in ALLOWED and name not in SUPPORTED and _refusal(name, has_arguments=True) is None:
+            source.refuse(part, refusals.not_allowed(name))
+
+
+def unknown(name: str, registered: Collection[str] = ()) -> Refusal:
+    """The words for a function that there is not."""
+    close = get_close_matches(name, sorted({*ALLOWED, *SUPPORTED, *registered}), n=1)
+    return refusals.no_function(name, close[0] if close else None)
+
+
+def unknown_around(node: exp.Expr) -> exp.Anonymous | None:
+    """The call of something that is no function of Spark's in whose parentheses ``node`` stands."""
+    around = node.find_ancestor(exp.Anonymous)
+    return around if around is not None and around.name.lower() not in KNOWN else None
+
+
 def holds_aggregate(node: exp.Expr) -> bool:
     """Whether an aggregate, supported or not, stands anywhere in ``node``."""
     names = (part.name.lower() for part in node.find_all(exp.Anonymous))
@@ -124,9 +164,7 @@ def _called(node: exp.Expr) -> str | None:
 
 def _keyword_function(node: exp.Expr) -> str | None:
     """The name of a function that needs no parentheses."""
-    if isinstance(node, exp.CurrentDate):
-        return "current_date"
-    return "current_timestamp" if isinstance(node, exp.CurrentTimestamp) else None
+    return str(node.sql_name()).lower() if isinstance(node, _WITHOUT_PARENTHESES) else None
 
 
 def _moving_moment(node: exp.Expr) -> str | None:
@@ -144,8 +182,12 @@ def _refusal(name: str, has_arguments: bool) -> Refusal | None:
         return refusals.OVER
     if name in GENERATORS:
         return refusals.generator(name)
+    if name in REFLECTION:
+        return refusals.not_allowed(name)
     if name in NONDETERMINISTIC or (name in NONDETERMINISTIC_WITHOUT_ARGUMENTS and not has_arguments):
         return refusals.nondeterministic(name)
+    if name in OF_THE_SESSION:
+        return refusals.of_the_session(name)
     if name in TIME_WINDOWS and name != "window":
         return refusals.other_window(name)
     return None

@@ -58,6 +58,8 @@ class ExpressionParser(SparkParser):
         name: SparkParser.FUNCTION_PARSERS[name]
         for name in ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
     }
+    # array(a)[0] is an element of an array; sqlglot takes it for a way to write array(0)
+    ARRAY_CONSTRUCTORS: ClassVar = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
     COLUMN_OPERATORS: ClassVar = {
         token: SparkParser.COLUMN_OPERATORS[token] for token in (TokenType.DOT, TokenType.DCOLON)

@@ -6,59 +6,37 @@ installed, so an upgrade says what is new).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+
+from weft.algebra.aggregate import Aggregate
+from weft.algebra.registry import AGGREGATES
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """What a supported aggregate is called in the model, and how many arguments it takes."""
-
-    name: str
-    least: int = 1
-    most: int | None = 1
-    orders_nulls: bool = False
-    """Whether it takes IGNORE NULLS, or the same as a second argument."""
-
-    @property
-    def takes(self) -> str:
-        """How many arguments, in words."""
-        if self.most is None:
-            return f"at least {self.least} argument{'s' if self.least > 1 else ''}"
-        return f"{self.most} argument{'s' if self.most > 1 else ''}"
-
-
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
 
 
-def _supported() -> dict[str, Aggregate]:
-    one = "avg sum min max count_if var_pop var_samp stddev_pop stddev_samp skewness kurtosis bool_and bool_or"
-    one += " bit_and bit_or bit_xor"
-    known = {name: Aggregate(name) for name in one.split()}
-    known |= {name: Aggregate(name, 2, 2) for name in ["covar_pop", "covar_samp", "corr", "min_by", "max_by"]}
-    known |= {name: Aggregate(name, 1, 2, orders_nulls=True) for name in ("first", "last")}
-    known["count"] = Aggregate("count", 1, None)
-    synonyms = {
-        "mean": "avg",
-        "variance": "var_samp",
-        "stddev": "stddev_samp",
-        "std": "stddev_samp",
-        "every": "bool_and",
-        "any": "bool_or",
-        "some": "bool_or",
-        "first_value": "first",
-        "last_value": "last",
-        # Spark's any_value may be any value; the first by event time is one of them.
-        "any_value": "first",
-    }
-    return known | {synonym: known[name] for synonym, name in synonyms.items()}
+class _InSql(Mapping[str, Aggregate]):
+    """The aggregates of the registry that SQL knows, whenever they came there."""
+
+    def __getitem__(self, name: str) -> Aggregate:
+        found = AGGREGATES[name]
+        if not found.in_sql:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, aggregate in AGGREGATES.items() if aggregate.in_sql)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
-SUPPORTED: Mapping[str, Aggregate] = _supported()
+SUPPORTED: Mapping[str, Aggregate] = _InSql()
 
-# FunctionRegistry.expressions of Spark 4.3 whose group is agg_funcs, less those above
-UNSUPPORTED_AGGREGATES = _words(
+# FunctionRegistry.expressions of Spark 4.3 whose group is agg_funcs, less those above, and those in other groups
+UNSUPPORTED_AGGREGATES = words(
     """
     approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg
     bitmap_and_agg bitmap_construct_agg bitmap_or_agg collect_list collect_set collect_union count_min_sketch
@@ -68,18 +46,19 @@ UNSUPPORTED_AGGREGATES = _words(
     regr_r2 regr_slope regr_sxx regr_sxy regr_syy string_agg theta_intersection_agg theta_sketch_agg theta_union_agg
     try_avg try_sum tuple_intersection_agg_double tuple_intersection_agg_integer tuple_sketch_agg_double
     tuple_sketch_agg_integer tuple_union_agg_double tuple_union_agg_integer
+    schema_of_variant_agg vector_avg vector_sum
     """
 )
 
 # those whose group is window_funcs
-WINDOW_FUNCTIONS = _words(
+WINDOW_FUNCTIONS = words(
     """
     counter_diff cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
     """
 )
 
 # those whose group is generator_funcs, and the generators among the table functions
-GENERATORS = _words(
+GENERATORS = words(
     """
     explode explode_outer inline inline_outer posexplode posexplode_outer stack json_tuple variant_explode
     variant_explode_outer
@@ -87,13 +66,16 @@ GENERATORS = _words(
 )
 
 # those that extend Nondeterministic, or are replaced when a query starts (CurrentTimestampLike)
-NONDETERMINISTIC = _words(
+NONDETERMINISTIC = words(
     """
     rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name
     input_file_block_start input_file_block_length current_timestamp current_date current_time now curdate
-    localtimestamp java_method reflect try_reflect
+    localtime localtimestamp aes_encrypt java_method reflect try_reflect
     """
 )
+
+# They call whatever Java has.
+REFLECTION = frozenset({"java_method", "reflect", "try_reflect"})
 
 # Their value without an argument is the time of the run; with one they are plain functions.
 NONDETERMINISTIC_WITHOUT_ARGUMENTS = frozenset({"unix_timestamp", "to_unix_timestamp"})

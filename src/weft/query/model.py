@@ -92,6 +92,11 @@ class Query:
     """Where the statement begins in the file."""
 
     @property
+    def condition(self) -> str | None:
+        """The HAVING as Spark applies it, which makes a condition of any value: ``HAVING sum(n)`` holds unless 0."""
+        return None if self.having is None else f"CAST(({self.having}\n) AS BOOLEAN)"
+
+    @property
     def bare(self) -> bool:
         """Whether its rows can be written as they leave the kernels, with nothing left for Spark to compute."""
         return self.having is None and all(output.part is not None for output in self.outputs)

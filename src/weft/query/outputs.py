@@ -1,4 +1,10 @@
-"""The select list and HAVING, rewritten over placeholders for what the engine computes."""
+"""The select list and HAVING, rewritten over placeholders for what the engine computes.
+
+Some of Spark's functions take names from what they are given: ``struct(s, sum(n))`` has the fields ``s`` and ``col2``,
+and ``to_json`` and ``typeof`` show them. So inside a call a placeholder goes by the name that the user's own text would
+have there (:func:`~weft.query.placeholders.called`), or by none
+where that has none (:func:`~weft.query.placeholders.nameless`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +16,7 @@ from weft.query import calls, refusals
 from weft.query.grouping import Grouping
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Output, Part
 from weft.query.names import identity
+from weft.query.placeholders import called, nameless
 from weft.query.scalars import Scalars
 from weft.query.selects import Item
 from weft.query.sources import Edit
@@ -59,19 +66,23 @@ class Rewriter:
         edits = self._edits(node, in_having=True)
         return self._source.sql(exact_span_of(node), edits)
 
-    def _edits(self, node: exp.Expr, *, in_having: bool) -> list[Edit]:
+    def _edits(self, node: exp.Expr, *, in_having: bool, in_call: bool = False) -> list[Edit]:
+        """What to replace in ``node``; ``in_call`` says that a function stands around, which may ask for its name."""
         if isinstance(node, exp.Column):
-            return [self._column(node, in_having)]
+            return [self._column(node, in_having, in_call)]
         if (key := self._key(node)) is not None:
-            return [Edit(*exact_span_of(node), f"{KEY}{key}")]
+            return [_replaced(node, f"{KEY}{key}", in_call)]
         if calls.is_aggregate(node):
-            return [Edit(*exact_span_of(node), f"{AGGREGATE}{self._call(node)}")]
+            return [_replaced(node, f"{AGGREGATE}{self._call(node)}", in_call)]
         if isinstance(node, exp.Anonymous) and calls.is_window(node):
             if read_window(node, self._names, self._source) != self._window:
                 self._source.refuse(node, refusals.TWO_WINDOWS)
-            return [Edit(*exact_span_of(node), WINDOW)]
+            return [_replaced(node, WINDOW, in_call)]
         calls.refuse_unsupported(node, self._source)
-        return [edit for part in node.iter_expressions() for edit in self._edits(part, in_having=in_having)]
+        # parentheses are nothing to Spark, and around several values they are a call of struct
+        in_call = isinstance(node, (exp.Anonymous, exp.Tuple)) or (in_call and isinstance(node, exp.Paren))
+        parts = node.iter_expressions()
+        return [edit for part in parts for edit in self._edits(part, in_having=in_having, in_call=in_call)]
 
     def _key(self, node: exp.Expr) -> int | None:
         # What holds no column is left alone: it may have to be a literal, as in round(x, 2) or DECIMAL(10, 2).
@@ -79,7 +90,7 @@ class Rewriter:
             return None
         return self._keys.get(self._scalars.canonical(node))
 
-    def _column(self, column: exp.Column, in_having: bool) -> Edit:
+    def _column(self, column: exp.Column, in_having: bool, in_call: bool) -> Edit:
         if not isinstance(column.this, exp.Identifier):
             self._source.refuse(column, refusals.STAR)
         path = self._names.path(column)
@@ -87,11 +98,15 @@ class Rewriter:
         for length in range(len(path), 0, -1):
             key = self._keys.get(" . ".join(identity(part.name) for part in path[:length]))
             if key is not None:
-                return Edit(start, exact_span_of(path[length - 1])[1], f"{KEY}{key}")
+                last = path[length - 1]
+                named = in_call and length == len(path)
+                text = called(last.name, f"{KEY}{key}") if named else f"{KEY}{key}"
+                return Edit(start, exact_span_of(last)[1], text)
         if self._names.means_window(column):
             if len(path) > 2 or (len(path) == 2 and path[1].name.lower() not in ("start", "end")):
                 self._source.refuse(column, refusals.WINDOW_FIELD)
-            return Edit(*exact_span_of(path[0]), WINDOW)
+            named = in_call and len(path) == 1
+            return Edit(*exact_span_of(path[0]), called(path[0].name, WINDOW) if named else WINDOW)
         alias = self._aliases.get(path[0].name.lower())
         # In HAVING an alias hides a column that is no key, in the select list it does not.
         if (
@@ -99,8 +114,11 @@ class Rewriter:
             and len(path) == len(column.parts)
             and (in_having or not self._names.certainly_has(column))
         ):
-            return Edit(*exact_span_of(path[0]), alias)
+            named = in_call and len(path) == 1
+            return Edit(*exact_span_of(path[0]), called(path[0].name, alias) if named else alias)
         self._names.check(column, self._source)
+        if (call := calls.unknown_around(column)) is not None:
+            self._source.refuse(call, calls.unknown(call.name))
         raise self._source.error(column, refusals.not_grouped(self._source.sql(exact_span_of(column))))
 
     def _call(self, node: exp.Expr) -> int:
@@ -113,6 +131,24 @@ class Rewriter:
             at=exact_span_of(node)[0],
         )
         return self._calls.setdefault(call, len(self._calls))
+
+
+def _replaced(node: exp.Expr, placeholder: str, in_call: bool) -> Edit:
+    """A placeholder for a whole expression, by the name that a function around would see."""
+    if in_call:
+        name = _own_name(node)
+        placeholder = nameless(placeholder) if name is None else called(name, placeholder)
+    return Edit(*exact_span_of(node), placeholder)
+
+
+def _own_name(node: exp.Expr) -> str | None:
+    """The name that Spark gives what is no column: a field's, ``f(x).a`` and ``m['a']``; anything else has none."""
+    if isinstance(node, exp.Dot):
+        return str(node.expression.name)
+    if isinstance(node, exp.Bracket) and len(node.expressions) == 1:
+        (index,) = node.expressions
+        return str(index.name) if isinstance(index, exp.Literal) and index.is_string else None
+    return None
 
 
 def _part(bare: re.Match[str]) -> Part:

@@ -204,6 +204,24 @@ def nondeterministic(name: str) -> Refusal:
     )
 
 
+def of_the_session(name: str) -> Refusal:
+    """A function whose value says who asks, and where."""
+    return Refusal(f"{name} tells of the session, not of the rows", "write the value itself")
+
+
+def not_allowed(name: str) -> Refusal:
+    """A function of Spark's that is not on the list of those that a query may call."""
+    return Refusal(
+        f"{name} is not among the functions that a query may call",
+        "compute it before, as a column of the stream, or register a function of your own in the session",
+    )
+
+
+def no_function(name: str, close: str | None) -> Refusal:
+    """A name that no function has."""
+    return Refusal(f"no function {name}", f"did you mean {close}?" if close else "")
+
+
 def generator(name: str) -> Refusal:
     """A function that makes rows."""
     return Refusal(f"{name} makes several rows of one", _CLAUSES["LATERAL"].hint)
@@ -264,6 +282,14 @@ def view(word: str) -> Refusal:
     return Refusal(
         f"{word} is expected here",
         "write CREATE [OR REPLACE] [TEMPORARY] VIEW name AS SELECT ... or CREATE MATERIALIZED VIEW name AS SELECT ...",
+    )
+
+
+def unfit_name(name: str) -> Refusal:
+    """A name under which no answers can lie."""
+    return Refusal(
+        f"a query cannot be called {name}",
+        "its name becomes that of folders, tables and topics: it holds no / and no \\, and begins with no dot",
     )
 
 

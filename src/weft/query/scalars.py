@@ -9,8 +9,9 @@ from sqlglot import exp
 from weft.query import calls, refusals
 from weft.query.model import Expression
 from weft.query.names import Names
+from weft.query.placeholders import called
 from weft.query.sources import Edit, Source
-from weft.query.spans import exact_span_of, without_parentheses
+from weft.query.spans import Span, exact_span_of, without_parentheses
 
 Expand = Callable[[exp.Column], "Expression | None"]
 """What a name stands for if it is not a column of the stream."""
@@ -39,7 +40,7 @@ class Scalars:
         span = exact_span_of(node)
         path = self.names.path(node) if isinstance(node, exp.Column) else []
         return Expression(
-            canonical=self.source.canonical(span, edits),
+            canonical=self._identity(node, span, edits),
             sql=self.source.sql(span, edits),
             at=span[0],
             column=path[0].name if len(path) == 1 else None,
@@ -48,11 +49,15 @@ class Scalars:
     def canonical(self, node: exp.Expr) -> str:
         """What ``expression`` would give as identity, with no check of what it means."""
         edits = [edit for column in node.find_all(exp.Column) for edit in self.names.edits(column)]
-        return self.source.canonical(exact_span_of(node), edits)
+        return self._identity(node, exact_span_of(node), edits)
+
+    def _identity(self, node: exp.Expr, span: Span, edits: list[Edit]) -> str:
+        named = any(map(calls.names_fields, node.walk()))
+        return self.source.canonical_with_names(span, edits) if named else self.source.canonical(span, edits)
 
     def _column(self, column: exp.Column, where: str, expand: Expand) -> list[Edit]:
         if meant := expand(column):
-            return [Edit(*exact_span_of(column), f"({meant.sql})", f"( {meant.canonical} )")]
+            return [Edit(*exact_span_of(column), called(column.name, f"({meant.sql})"), f"( {meant.canonical} )")]
         if self.names.means_window(column):
             self.source.refuse(column, refusals.window_in(where))
         self.names.check(column, self.source)

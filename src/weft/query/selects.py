@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -40,6 +40,13 @@ class Select:
     group_clause: Span | None
     having: exp.Expr | None
     having_clause: Span | None
+
+    @property
+    def expressions(self) -> Iterator[exp.Expr]:
+        """Every expression, clause by clause."""
+        yield from (item.expression for item in self.items)
+        yield from self.group or ()
+        yield from (clause for clause in (self.where, self.having) if clause is not None)
 
 
 class SelectParser(ExpressionParser):

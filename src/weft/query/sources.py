@@ -60,11 +60,21 @@ class Source:
                 words.append(edit.canonical)
             else:
                 word = self.text[token.start : token.end + 1]
-                if word.lower() == "struct":
-                    # Names become names of fields, which keep the case they were written in.
-                    return self.sql(span, edits)
                 words.append(word if _is_literal(word) else word.lower())
             position = edit.end if edit else token.end + 1
+        return " ".join(word for word in words if word)
+
+    def canonical_with_names(self, span: Span, edits: Iterable[Edit] = ()) -> str:
+        """The identity of an expression in which names become names of fields: these keep their letter case."""
+        own = [edit._replace(canonical=edit.sql or "") for edit in edits if edit.sql is not None]
+        stretches = {edit.start: edit for edit in own}
+        words: list[str] = []
+        position = span[0]
+        for token in self._tokens_in(span):
+            if token.start >= position:
+                edit = stretches.get(token.start)
+                position = edit.end if edit else token.end + 1
+                words.append(edit.canonical if edit else self.text[token.start : position])
         return " ".join(word for word in words if word)
 
     def squeezed(self, span: Span, edits: Iterable[Edit] = ()) -> str:

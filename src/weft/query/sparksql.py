@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 
 from weft.errors import QueriesError, QueryError, WeftError
-from weft.query import refusals
+from weft.query import calls, refusals
 from weft.query.dialect import WeftSpark
 from weft.query.grouping import read_grouping
 from weft.query.model import WINDOW, Output, Part, Query
@@ -16,7 +16,7 @@ from weft.query.scalars import Scalars
 from weft.query.selects import SelectParser
 from weft.query.shapes import shape_of
 from weft.query.spans import UnreadableError
-from weft.query.statements import Statement, read_statement, split
+from weft.query.statements import BYTE_ORDER_MARK, Statement, read_statement, split
 
 Columns = Collection[str] | Mapping[str, Collection[str]]
 
@@ -26,7 +26,12 @@ _CQL_OUTPUTS = (
 )
 
 
-def parse_file(text: str, columns: Columns | None = None, taken: Collection[str] = ()) -> list[Query]:
+def parse_file(
+    text: str,
+    columns: Columns | None = None,
+    taken: Collection[str] = (),
+    functions: Collection[str] | None = None,
+) -> list[Query]:
     """Read a file of queries.
 
     Parameters
@@ -40,6 +45,9 @@ def parse_file(text: str, columns: Columns | None = None, taken: Collection[str]
         wherever there is one.
     taken
         Names that queries registered before have; only ``CREATE OR REPLACE`` may use them again.
+    functions
+        The functions that the user registered in the session, in lower case; None where no session is known yet, and
+        then any name may be one.
 
     Raises
     ------
@@ -62,9 +70,10 @@ def parse_file(text: str, columns: Columns | None = None, taken: Collection[str]
     errors: list[QueryError] = []
     queries: list[Query] = []
     parser = _parser()
+    text = text.removeprefix(BYTE_ORDER_MARK)
     for name, statement in _name(_statements(text, errors), taken, errors):
         try:
-            queries.append(_parse(parser, name, statement, columns))
+            queries.append(_parse(parser, name, statement, columns, functions))
         except QueryError as error:
             error.query = name
             errors.append(error)
@@ -117,9 +126,15 @@ def _name(
         yield name, statement
 
 
-def _parse(parser: SelectParser, name: str, statement: Statement, columns: Columns | None) -> Query:
+def _parse(
+    parser: SelectParser,
+    name: str,
+    statement: Statement,
+    columns: Columns | None,
+    functions: Collection[str] | None,
+) -> Query:
     try:
-        return _query(parser, name, statement, columns)
+        return _query(parser, name, statement, columns, functions)
     except UnreadableError as error:
         statement.source.refuse(error.span, refusals.syntax(error.message))
     except RecursionError:
@@ -127,9 +142,17 @@ def _parse(parser: SelectParser, name: str, statement: Statement, columns: Colum
         statement.source.refuse((first.start, first.end + 1), refusals.TOO_DEEP)
 
 
-def _query(parser: SelectParser, name: str, statement: Statement, columns: Columns | None) -> Query:
+def _query(
+    parser: SelectParser,
+    name: str,
+    statement: Statement,
+    columns: Columns | None,
+    functions: Collection[str] | None,
+) -> Query:
     source = statement.source
     select = parser.read_select(statement.body, source.text)
+    for expression in select.expressions:
+        calls.refuse_unknown(expression, source, functions)
     stream = ".".join(select.stream)
     scalars = Scalars(source, Names(select, _columns_of(stream, columns)))
     grouping = read_grouping(select, scalars)

@@ -15,6 +15,8 @@ from weft.query.dialect import WeftSpark
 from weft.query.sources import Source
 from weft.query.spans import Span
 
+BYTE_ORDER_MARK = "\ufeff"
+"""What editors of Windows put before a text in UTF-8."""
 _NAME_COMMENT = re.compile(r"^[ \t]*--[ \t]*name[ \t]*:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 
 # In this order, as a quote inside a comment is no quote and the other way round.
@@ -22,6 +24,10 @@ _QUOTED_OR_COMMENT = re.compile(
     r"""--[^\n]*|/\*.*?\*/|[rR]'[^']*'|[rR]"[^"]*"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|(?P<open>['"`]|/\*)""",
     re.DOTALL,
 )
+
+
+_UNFIT = re.compile(r"[/\\\x00-\x1f\x7f]|^\.")
+"""What no name holds, as answers lie in folders, tables and topics of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,20 @@ def split(text: str) -> Iterator[tuple[str, Sequence[Token]]]:
         end = token.end + 1 if token else len(text)
 
 
+def is_empty(text: str) -> bool:
+    """Whether a file holds no statement.
+
+    Examples
+    --------
+    >>> is_empty(" -- nothing\\n ; "), is_empty("SELECT 1")
+    (True, False)
+    """
+    try:
+        return next(split(text.removeprefix(BYTE_ORDER_MARK)), None) is None
+    except QueryError:
+        return False
+
+
 def read_statement(text: str, tokens: Sequence[Token], before: str) -> Statement:
     """Find a statement's name: its view's, else that of the comment before it."""
     source = Source(text, tokens)
@@ -76,6 +96,8 @@ def read_statement(text: str, tokens: Sequence[Token], before: str) -> Statement
     names = _NAME_COMMENT.findall(before)
     if names and not names[-1]:
         source.refuse(place, refusals.missing("the name in the comment before this query"))
+    if names and _UNFIT.search(names[-1]):
+        source.refuse(place, refusals.unfit_name(names[-1]))
     return Statement(names[-1] if names else None, place, source, tokens)
 
 
@@ -131,7 +153,14 @@ class _Words:
             self._source.refuse(self.here, refusals.view(word))
 
     def name(self) -> str:
-        if not self.rest or not re.match(r"\w", self.rest[0].text):
+        if not self.rest or self.rest[0].text.upper() == "AS":
+            self._source.refuse(self.here, refusals.missing("the view's name"))
+        # as far as a person takes it for the name: ../x is four tokens
+        written = re.compile(r"`[^`]*`|[^\s(]*").match(self._source.text, self.here[0])
+        text = written.group().strip("`") if written else ""
+        if _UNFIT.search(text):
+            self._source.refuse((self.here[0], self.here[0] + len(text)), refusals.unfit_name(text))
+        if not re.match(r"\w", self.rest[0].text):
             self._source.refuse(self.here, refusals.missing("the view's name"))
         self._index += 1
         return self._source.tokens[self._index - 1].text

@@ -128,7 +128,7 @@ class Answers(Mapping[str, DataFrame]):
 
 def computed(staged: DataFrame, query: BoundQuery) -> DataFrame:
     """HAVING and the select list, evaluated by Spark from the user's own text over the placeholders."""
-    frame = staged if query.query.having is None else staged.where(F.expr(query.query.having))
+    frame = staged if query.query.condition is None else staged.where(F.expr(query.query.condition))
     outputs = zip(query.query.outputs, query.columns, strict=True)
     return frame.select(*(F.expr(f"({output.sql})").alias(name) for output, name in outputs))
 
@@ -155,8 +155,8 @@ def long_form(staged: Staged, name: str) -> DataFrame:
         for output, column in zip(query.query.outputs, names, strict=True)
         if output.part in {None, Part.AGGREGATE}
     }
-    if query.query.having is not None:
-        frame = frame.where(F.expr(query.query.having))
+    if query.query.condition is not None:
+        frame = frame.where(F.expr(query.query.condition))
     return frame.select(
         F.lit(name).alias("query"),
         start.cast("timestamp").alias("window_start"),

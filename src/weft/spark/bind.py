@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TypeVar
+from functools import cached_property, partial
+from typing import NoReturn, TypeVar
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException, PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import (
+    ArrayType,
     BooleanType,
     DataType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -26,10 +28,9 @@ from pyspark.sql.types import (
 from weft.algebra.aggregate import UnsupportedAggregateError
 from weft.algebra.registry import AGGREGATES
 from weft.errors import QueryError, WeftError
-from weft.plan.model import BoundCall, BoundQuery, Predicate
+from weft.plan.model import BoundCall, BoundQuery
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Expression, Output, Part, Query
 from weft.query.placeholders import replace_placeholders
-from weft.spark.rows import predicate_text
 
 Thing = TypeVar("Thing")
 
@@ -47,7 +48,7 @@ class Stream:
     _calls: dict[Call, StructField] = field(default_factory=dict)
     _outputs: dict[str, StructField] = field(default_factory=dict)
     _shapes: dict[str, StructType] = field(default_factory=dict)
-    _predicates: set[Predicate] = field(default_factory=set)
+    _conditions: dict[Expression, StructField] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = {name.lower(): name for name in self.rows.columns}
@@ -66,6 +67,17 @@ class Stream:
         self.session = private_session(self.rows.sparkSession)
         self.empty = self.session.createDataFrame([], self.rows.schema)
         self.empty.createOrReplaceTempView(f"`{self.name}`")
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        """The functions that the user had registered in the session when the stream was named."""
+        shown = self.session.sql("SHOW USER FUNCTIONS").collect()
+        return frozenset(name.rpartition(".")[2].strip("`").lower() for (name,) in shown)
+
+    @cached_property
+    def is_ansi(self) -> bool:
+        """Whether a value that does not fit its type is an error here."""
+        return self.session.conf.get("spark.sql.ansi.enabled") == "true"
 
     @property
     def event_type(self) -> pa.DataType:
@@ -133,18 +145,25 @@ def _learn(stream: Stream, queries: Sequence[Query]) -> None:
     expressions |= {argument for query in queries for call in query.calls for argument in call.arguments}
     _learn_all(expressions - stream._fields.keys(), stream._fields, lambda e: F.expr(f"({e.sql})"), stream.empty.select)
     calls = {call for query in queries for call in query.calls} - stream._calls.keys()
-    _learn_all(calls, stream._calls, lambda call: F.expr(call_text(call)), stream.empty.agg)
-    predicates = {Predicate(query.where) for query in queries if query.where} - stream._predicates
-    checked: dict[Predicate, StructField] = {}
-    _learn_all(predicates, checked, lambda one: F.expr(predicate_text(one)), stream.empty.select)
-    stream._predicates |= checked.keys()
+    _learn_all(calls, stream._calls, lambda call: F.expr(call_text(call)), stream.empty.agg, "Aggregate")
+    conditions = {condition for query in queries for _, condition in _conditions(query)} - stream._conditions.keys()
+    _learn_all(conditions, stream._conditions, lambda e: F.expr(f"({e.sql})"), stream.empty.select)
     _learn_outputs(stream, queries)
+
+
+def _conditions(query: Query) -> Iterator[tuple[str, Expression]]:
+    """What a query asks of rows, and which clause asks it."""
+    if query.where is not None:
+        yield "WHERE", query.where
+    for call in query.calls:
+        if call.filter is not None:
+            yield "FILTER", call.filter
 
 
 def _learn_outputs(stream: Stream, queries: Sequence[Query]) -> None:
     """Types of select lists and HAVINGs, over one empty frame that has a column a key and a call."""
     texts = {_placed(stream, query, output.sql) for query in queries for output in query.outputs if not output.part}
-    texts |= {_placed(stream, query, query.having) for query in queries if query.having}
+    texts |= {_placed(stream, query, query.condition) for query in queries if query.condition}
     wanted = {text for text in texts if text is not None} - stream._outputs.keys()
     if wanted:
         frame = stream.session.createDataFrame([], _places(stream))
@@ -180,18 +199,30 @@ def _learn_all(
     known: dict[Thing, StructField],
     column: Callable[[Thing], Column],
     select: Callable[..., DataFrame],
+    node: str = "Project",
 ) -> None:
     wanted = list(things)
     if not wanted:
         return
     try:
         frame = select(*(column(thing).alias(f"c{number}") for number, thing in enumerate(wanted)))
+        learned = is_repeatable(frame, node)
     except PySparkException:
-        if len(wanted) > 1:
-            for half in (wanted[: len(wanted) // 2], wanted[len(wanted) // 2 :]):
-                _learn_all(half, known, column, select)
-        return
-    known.update(zip(wanted, frame.schema.fields, strict=True))
+        learned = False
+    if learned:
+        known.update(zip(wanted, frame.schema.fields, strict=True))
+    elif len(wanted) > 1:
+        for half in (wanted[: len(wanted) // 2], wanted[len(wanted) // 2 :]):
+            _learn_all(half, known, column, select, node)
+
+
+def is_repeatable(frame: DataFrame, node: str) -> bool:
+    """Whether what is selected is the same each time, and a ``node`` of Spark's plan selects it.
+
+    Functions that users registered may be random, or aggregates that nobody here knows.
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    return bool(plan.deterministic()) and plan.nodeName() == node
 
 
 def call_text(call: Call) -> str:
@@ -201,14 +232,46 @@ def call_text(call: Call) -> str:
 
 def _bind_one(stream: Stream, query: Query) -> Bound:
     _check_event_time(stream, query)
-    _check_predicate(stream, query)
+    _check_conditions(stream, query)
     schema = _schema(stream, query)
     calls = tuple(_bind_call(stream, query, call) for call in query.calls)
     for key in query.keys:
         _check_key(stream, query, key)
-    key_types = tuple(arrow_type(stream._fields[key].dataType) for key in query.keys)
+    key_types = tuple(_arrow_type(query, stream._fields[key].dataType, key.at, "a key") for key in query.keys)
+    _check_outputs(stream, query, schema)
     bound = BoundQuery(query, calls, key_types, stream.event_type, tuple(schema.names))
     return Bound(bound, schema, schema if bound.direct else _placeholders(stream, query))
+
+
+def _check_outputs(stream: Stream, query: Query, schema: StructType) -> None:
+    """Compare what is computed from placeholders with what Spark makes of the query's own text, field by field."""
+    frame: DataFrame | None = None
+    for output, expected in zip(query.outputs, schema, strict=True):
+        _arrow_type(query, expected.dataType, query.at, f"column {expected.name}")
+        if output.part is not None:
+            continue
+        known = stream._outputs.get(_placed(stream, query, output.sql) or "")
+        if known is None:
+            frame = frame or stream.session.createDataFrame([], _placeholders(stream, query))
+            known = _computed(query, frame, output.sql)
+        if known.dataType.simpleString() != expected.dataType.simpleString():
+            raise QueryError(
+                f"column {expected.name} would be {known.dataType.simpleString()} here, and Spark's is "
+                f"{expected.dataType.simpleString()}",
+                text=query.text,
+                hint="give names with AS inside of struct(...), or cast the column",
+            )
+    if query.condition is not None and _placed(stream, query, query.condition) not in stream._outputs:
+        _computed(query, frame or stream.session.createDataFrame([], _placeholders(stream, query)), query.condition)
+
+
+def _computed(query: Query, frame: DataFrame, text: str) -> StructField:
+    """The field that a text over placeholders gives."""
+    found: dict[str, StructField] = {}
+    _learn_all([text], found, lambda text: F.expr(f"({text})"), frame.select)
+    if text not in found:
+        _explain(query, query.at, lambda: frame.select(F.expr(f"({text})")))
+    return found[text]
 
 
 def _placeholders(stream: Stream, query: Query) -> StructType:
@@ -233,14 +296,34 @@ def _check_event_time(stream: Stream, query: Query) -> None:
         )
 
 
-def _check_predicate(stream: Stream, query: Query) -> None:
-    if query.where is None or Predicate(query.where) in stream._predicates:
-        return
+def _check_conditions(stream: Stream, query: Query) -> None:
+    """Spark takes nothing but a condition in WHERE and FILTER; ours is evaluated as a part of other expressions."""
+    for clause, condition in _conditions(query):
+        if condition not in stream._conditions:
+            _explain(query, condition.at, partial(stream.empty.selectExpr, f"({condition.sql})"))
+        kind = stream._conditions[condition].dataType
+        if not isinstance(kind, BooleanType):
+            raise QueryError(
+                f"{clause} has to be a condition, and this is of type {kind.simpleString()}",
+                text=query.text,
+                at=condition.at - query.at,
+                length=len(condition.sql),
+                hint="compare it with a value, or cast it to BOOLEAN",
+            )
+
+
+def _explain(query: Query, at: int, select: Callable[[], DataFrame]) -> NoReturn:
+    """Say why an expression of a query could not be learned: in Spark's words, or as something that changes."""
     try:
-        stream.empty.select(F.expr(predicate_text(Predicate(query.where))))
+        select()
     except PySparkException as error:
         raise _refused(query, error) from None
-    stream._predicates.add(Predicate(query.where))
+    raise QueryError(
+        "a function in it is random, or an aggregate of your own",
+        text=query.text,
+        at=at - query.at,
+        hint="an answer has to be the same when it is computed again, by aggregates that can be merged",
+    )
 
 
 def _schema(stream: Stream, query: Query) -> StructType:
@@ -266,6 +349,8 @@ def _known_field(stream: Stream, query: Query, output: Output) -> StructField | 
         return None
     if output.part is None:
         known = stream._outputs.get(_placed(stream, query, output.sql) or "")
+        if known is not None and "struct<" in known.dataType.simpleString():
+            return None  # names inside of it are Spark's to give
     elif output.part is Part.KEY:
         known = stream._fields.get(query.keys[output.index])
     else:
@@ -274,11 +359,8 @@ def _known_field(stream: Stream, query: Query, output: Output) -> StructField | 
 
 
 def _is_condition(stream: Stream, query: Query) -> bool:
-    """Whether the HAVING, if there is one, is known to be a condition."""
-    if query.having is None:
-        return True
-    known = stream._outputs.get(_placed(stream, query, query.having) or "")
-    return known is not None and isinstance(known.dataType, BooleanType)
+    """Whether the HAVING, if there is one, is known to be something that Spark makes a condition of."""
+    return query.condition is None or _placed(stream, query, query.condition) in stream._outputs
 
 
 def _ask_spark(stream: Stream, query: Query) -> StructType:
@@ -290,33 +372,33 @@ def _ask_spark(stream: Stream, query: Query) -> StructType:
 
 def _bind_call(stream: Stream, query: Query, call: Call) -> BoundCall:
     if call not in stream._calls:
-        _explain_call(stream, query, call)
+        _explain(query, call.at, lambda: stream.empty.agg(F.expr(call_text(call))))
     types = [stream._fields[argument].dataType for argument in call.arguments]
     for kind in types:
         if AGGREGATES[call.function].compares:
             _refuse_collation(query, kind, call.at, call.function)
-    arrow_types = tuple(arrow_type(kind) for kind in types)
+    arrow_types = tuple(_arrow_type(query, kind, call.at, call.function) for kind in types)
+    result = _arrow_type(query, stream._calls[call].dataType, call.at, call.function)
     try:
-        made = AGGREGATES[call.function].kept(arrow_types)
+        made = AGGREGATES[call.function].kept(arrow_types, ansi=stream.is_ansi)
     except UnsupportedAggregateError as error:
         raise QueryError(str(error), text=query.text, at=call.at - query.at, length=len(call.function)) from None
-    return BoundCall(call, arrow_types, made, arrow_type(stream._calls[call].dataType))
-
-
-def _explain_call(stream: Stream, query: Query, call: Call) -> None:
-    try:
-        stream.empty.agg(F.expr(call_text(call)))
-    except PySparkException as error:
-        raise _refused(query, error) from None
+    return BoundCall(call, arrow_types, made, result)
 
 
 def _check_key(stream: Stream, query: Query, key: Expression) -> None:
     if key not in stream._fields:
-        try:
-            stream.empty.select(F.expr(key.sql))
-        except PySparkException as error:
-            raise _refused(query, error) from None
-    _refuse_collation(query, stream._fields[key].dataType, key.at, "GROUP BY")
+        _explain(query, key.at, lambda: stream.empty.select(F.expr(f"({key.sql})")))
+    kind = stream._fields[key].dataType
+    _refuse_collation(query, kind, key.at, "GROUP BY")
+    if "map<" in kind.simpleString():
+        raise QueryError(
+            f"GROUP BY over {kind.simpleString()} is not supported yet",
+            text=query.text,
+            at=key.at - query.at,
+            length=len(key.sql),
+            hint="group by its sorted entries: array_sort(map_entries(...))",
+        )
 
 
 def _refuse_collation(query: Query, kind: DataType, at: int, what: str) -> None:
@@ -345,6 +427,28 @@ def _refused(query: Query, error: PySparkException) -> QueryError:
     )
 
 
+def _arrow_type(query: Query, kind: DataType, at: int, what: str) -> pa.DataType:
+    """The same, with the place in the query where a type stands that Arrow has not."""
+    try:
+        return arrow_type(kind)
+    except PySparkTypeError:
+        raise QueryError(
+            f"{what} of type {kind.simpleString()} is not supported: Arrow, in which slices and answers travel, has "
+            f"no such type",
+            text=query.text,
+            at=at - query.at,
+            hint="cast it to STRING, or to a number: extract(YEAR FROM x) * 12 + extract(MONTH FROM x)",
+        ) from None
+
+
 def arrow_type(kind: DataType) -> pa.DataType:
-    """The Arrow type of a Spark type, zoned timestamps in UTC."""
-    return to_arrow_type(kind, timezone="UTC")
+    """The Arrow type of a Spark type, zoned timestamps in UTC; anything in it may be NULL, as in rows of others."""
+    return to_arrow_type(_nullable(kind), timezone="UTC")
+
+
+def _nullable(kind: DataType) -> DataType:
+    if isinstance(kind, StructType):
+        return StructType([StructField(item.name, _nullable(item.dataType)) for item in kind])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_nullable(kind.elementType))
+    return MapType(_nullable(kind.keyType), _nullable(kind.valueType)) if isinstance(kind, MapType) else kind

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from weft.algebra.numbers import Array
-from weft.plan.model import BoundQuery
+from weft.plan.model import BoundQuery, digest
 from weft.plan.sheet import QUERY, TEMPLATE, Sheet
 from weft.query.model import WINDOW
 from weft.query.placeholders import replace_placeholders
@@ -99,7 +99,9 @@ class Computation:
     def computed(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
         """The select lists of the queries ``names`` over their rows of the sheet, in columns shared by type."""
         templates = self._templates(names)
-        havings = {at: self._own(query, query.query.having) for at, query in templates.items() if query.query.having}
+        havings = {
+            at: self._own(query, query.query.condition) for at, query in templates.items() if query.query.condition
+        }
         if havings:
             rows = rows.where(_choose(havings, otherwise="true"))
         outputs: dict[str, dict[int, str]] = {}
@@ -130,9 +132,10 @@ class Computation:
         used: dict[str, int] = {}
         places = []
         for item in self.bound[query.name].schema:
-            kind = re.sub(r"\W", "_", item.dataType.simpleString())
+            # by a digest: names of fields that differ in letter case alone would be one column to Spark
+            kind = digest("o", item.dataType.simpleString())
             used[kind] = used.get(kind, -1) + 1
-            places.append(f"o_{kind}_{used[kind]}")
+            places.append(f"{kind}_{used[kind]}")
         return places
 
     def _own(self, query: BoundQuery, text: str) -> str:

@@ -129,8 +129,8 @@ def compute_alone(staged: Staged, building: Folder, names: Sequence[str]) -> Non
     query = staged.bound[name].query
     rows = staged.read(name)
     computed(rows, query).write.parquet(building.of(name).url())
-    if query.query.having is not None:
-        left = rows.where(F.expr(query.query.having)).agg(F.count(F.lit(1)), F.count_distinct(WINDOW)).first()
+    if query.query.condition is not None:
+        left = rows.where(F.expr(query.query.condition)).agg(F.count(F.lit(1)), F.count_distinct(WINDOW)).first()
         assert left is not None
         staged.outcomes[name].rows, staged.outcomes[name].windows = left[0], left[1]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.numbers import Array
@@ -42,6 +42,13 @@ SETTINGS = {
     # nothing to adapt; and where nothing comes in, it would drop the node that counts the rows
     "spark.sql.adaptive.enabled": "false",
 }
+EXCLUDED = "spark.sql.optimizer.excludedRules"
+EMPTYING = tuple(
+    f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in ("PropagateEmptyRelation", "PruneFilters")
+)
+"""Rules by which Spark drops what lies below a filter that lets nothing through, and so the node that counts."""
+READ = "read"
+"""The name under which Spark counts rows on their way."""
 SHEETS = "sheets"
 """The folder for what Spark has yet to compute select lists from."""
 SUMMARY = "query string, file string, rows bigint, windows binary, failure string, slices bigint"
@@ -111,9 +118,9 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         if query.direct:
             folder.make(query.name)
     folder.make_folder(SHEETS)
-    read = Observation("read")
+    # by name and not by an Observation: one whose job has failed leaves the next of its name waiting for ever
     observed = rows.observe(
-        read, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
+        READ, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
     )
     with tuned(spark), slices(observed, plan) as cut:
         nodes = node_text(plan, GROUPING)
@@ -124,8 +131,9 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         placed = hashed.selectExpr("*", f"{bucket} AS {BUCKET}")
         bucketed = placed.repartitionById(buckets, F.col(BUCKET)).drop(BUCKET)
         task = bucket_task(StepPlan(plan, numbered_ids(plan), packing), folder, AT_ONCE)
-        summary = packed(bucketed, packing).mapInArrow(task, SUMMARY).toArrow()
-        counted = read.get if cut.planned is None else observed_in(cut.planned, "read")
+        answered = packed(bucketed, packing).mapInArrow(task, SUMMARY)
+        summary = answered.toArrow()
+        counted = observed_in(answered if cut.planned is None else cut.planned, READ)
     totals = Totals(
         rows_read=counted["rows"],
         rows_without_time=counted["rows"] - counted["timed"],
@@ -137,9 +145,15 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
 
 
 def observed_in(frame: DataFrame, name: str) -> dict[str, int]:
-    """What was observed while only a part of Spark's plan ran, of which Spark does not tell by itself."""
+    """What was counted under a name while a frame's plan, or only a part of it, ran."""
     row = frame._jdf.queryExecution().observedMetrics().apply(name)
     return {column: row.getLong(at) for at, column in enumerate(row.schema().fieldNames())}
+
+
+def step_settings(spark: SparkSession) -> dict[str, str]:
+    """Spark settings for the shared pass in a session."""
+    excluded = [rule for rule in (spark.conf.get(EXCLUDED, "") or "").split(",") if rule and rule not in EMPTYING]
+    return {**SETTINGS, EXCLUDED: ",".join((*excluded, *EMPTYING))}
 
 
 @contextmanager
@@ -148,7 +162,7 @@ def tuned(spark: SparkSession) -> Iterator[None]:
     cores = spark.sparkContext.defaultParallelism
     # several tasks a core, so that the cores end together
     tasks = {"spark.sql.files.minPartitionNum": str(4 * cores), "spark.sql.shuffle.partitions": str(2 * cores)}
-    values = {**SETTINGS, **tasks}
+    values = {**step_settings(spark), **tasks}
     before = {key: spark.conf.get(key, None) for key in values}
     for key, value in values.items():
         spark.conf.set(key, value)
@@ -198,6 +212,12 @@ class AnswerWriter:
 
     def write(self, answer: Answer) -> Written:
         """Write a query's answers, as they are or for Spark to compute from; gives what to tell the driver."""
+        try:
+            return self._write(answer)
+        except pa.ArrowException as error:  # of its values; what a disk or a network does is an OSError
+            return Written(answer.query.name, failure=Answer.failed(answer.query, error).failure)
+
+    def _write(self, answer: Answer) -> Written:
         name = answer.query.name
         if answer.table is None:
             return Written(name, failure=answer.failure)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from weft.algebra.measure import Answered
 from weft.algebra.monoids import add_int
-from weft.algebra.numbers import Array, DataError
+from weft.algebra.numbers import Array
+from weft.errors import WeftError
 from weft.evaluate.bulk import slide_prefix
 from weft.evaluate.sliding import slide
 from weft.plan.model import BoundCall, BoundQuery, Partial, Predicate
@@ -30,6 +32,12 @@ class Answer:
     """The numbers of the distinct windows that appear."""
     failure: str | None = None
 
+    @classmethod
+    def failed(cls, query: BoundQuery, error: Exception) -> Answer:
+        """None, as something went wrong: with a value, or in here, which must not cost the other queries theirs."""
+        known = str(error) if isinstance(error, WeftError) else f"it cannot be computed: {error!r}"
+        return cls(query, None, np.empty(0, np.int64), known)
+
 
 @dataclass
 class Shared:
@@ -43,16 +51,19 @@ class Shared:
     _answers: dict[tuple[TimeWindow, tuple[int, int]], WindowRows] = field(default_factory=dict)
 
     def answer(self, query: BoundQuery) -> Answer:
-        """The answers of one query."""
+        """The answers of one query, or why there are none."""
+        try:
+            return self._answer(query)
+        except Exception as error:
+            return Answer.failed(query, error)
+
+    def _answer(self, query: BoundQuery) -> Answer:
         window = query.window
         panes = self.panes(window)
         answers = self.windows(window, panes, self.emission.of(query))
         if not len(answers.windows):
             return Answer(query, None, answers.windows)
-        try:
-            aggregates = [self._aggregate(query, call, panes, answers) for call in query.calls]
-        except DataError as error:
-            return Answer(query, None, answers.distinct, str(error))
+        aggregates = [self._aggregate(query, call, panes, answers) for call in query.calls]
         rows = Assembly(query, self.key_values, answers, aggregates).table()
         return Answer(query, rows, answers.distinct)
 

@@ -138,6 +138,8 @@ class Kept:
     panes: KeptPanes
     queries: list[BoundQuery]
     seen: int = 0
+    error: Exception | None = None
+    """What went wrong when slices were taken in: its queries are not answered any more."""
 
     def least(self, emission: Emission) -> int:
         """The first pane that some window needs which is not answered yet."""
@@ -166,6 +168,8 @@ class KeyedFinals:
         self._spans: dict[int, Slices] = {}
         self._whole: dict[tuple[int, Predicate], Panes | None] = {}
         self._shared: dict[tuple[int, Predicate, Cuts], Shared | None] = {}
+        self._error: Exception | None = None
+        """What went wrong when keys were numbered."""
 
     def _places(self) -> dict[tuple[Predicate, TimeWindow], Kept]:
         """Which panes are kept, and for which queries."""
@@ -185,14 +189,22 @@ class KeyedFinals:
 
     def absorb(self, fresh: Fresh) -> None:
         """Take new slices in; who needs them comes for them."""
+        try:
+            self._absorb(fresh)
+        except Exception as error:
+            self._error = error
+
+    def _absorb(self, fresh: Fresh) -> None:
         if len(fresh):
             columns = [taken(fresh.table, key_column(key), fresh.places) for key in self.by]
             self._log.append((fresh, self._numbers.number(columns, len(fresh))))
             self._spans, self._whole, self._shared = {}, {}, {}
 
     def answers(self, emission: Emission) -> Iterator[Answer]:
-        """The answers that are due."""
-        return self._from_kept(emission) if self.keeps else self._from_all(emission)
+        """The answers that are due, and the failures of queries that have none any more."""
+        if self._error is not None:
+            return (Answer.failed(query, self._error) for query in self.queries)
+        return guarded(self.queries, self._from_kept(emission) if self.keeps else self._from_all(emission))
 
     def _from_all(self, emission: Emission) -> Iterator[Answer]:
         """Answers from all slices there are, which share most next to each other."""
@@ -201,12 +213,19 @@ class KeyedFinals:
         here = self._log[0][0].node
         due = [query for query in self.queries if _is_due(emission, query) and self._is_here(query, here)]
         for predicate, trees in self._woven(due).items():
-            whole = self._passing(self._span(0), predicate)
-            if whole is None:
-                continue
-            for cuts, queries in trees.items():
-                finest = Panes.cut(whole, cuts) if cuts else whole
-                yield from _answers(Shared(self._numbers.values, finest, self.technique, emission), queries)
+            some = [query for queries in trees.values() for query in queries]
+            yield from guarded(some, self._from_passing(predicate, trees, emission))
+
+    def _from_passing(
+        self, predicate: Predicate, trees: Mapping[Cuts, Sequence[BoundQuery]], emission: Emission
+    ) -> Iterator[Answer]:
+        """Answers of queries with the same WHERE."""
+        whole = self._passing(self._span(0), predicate)
+        if whole is None:
+            return
+        for cuts, queries in trees.items():
+            finest = Panes.cut(whole, cuts) if cuts else whole
+            yield from _answers(Shared(self._numbers.values, finest, self.technique, emission), queries)
 
     def _is_here(self, query: BoundQuery, node: int | None) -> bool:
         return node is None or self.grouping.tree_of[query.name].node == node
@@ -230,24 +249,30 @@ class KeyedFinals:
             queries = [query for query in kept.queries if _is_due(emission, query)]
             if queries or self._batches - kept.seen > LAG or self._slices_since(kept.seen) > MANY:
                 self._catch_up(predicate, kept, emission)
-            if queries:
+            if queries and kept.error is None:
                 due.append((kept, queries))
         for kept, queries in due:
             yield from _answers(KeptShared(self._numbers.values, kept.panes, self.technique, emission), queries)
+        for kept in self._kept.values():
+            if kept.error is not None:
+                yield from (Answer.failed(query, kept.error) for query in kept.queries)
         self._trim()
 
     def _slices_since(self, seen: int) -> int:
         return sum(len(keys) for _, keys in self._log[seen - self._dropped :])
 
     def _catch_up(self, predicate: Predicate, kept: Kept, emission: Emission) -> None:
-        if kept.seen == self._batches:
+        if kept.seen == self._batches or kept.error is not None:
             return
         query = kept.queries[0]
-        shared = self._since(kept.seen, predicate, self._cuts(query))
-        if shared is not None:
-            panes = shared.panes(query.window)
-            assert isinstance(panes, Panes)
-            kept.panes.absorb(panes, self._span(kept.seen), kept.least(emission))
+        try:
+            shared = self._since(kept.seen, predicate, self._cuts(query))
+            if shared is not None:
+                panes = shared.panes(query.window)
+                assert isinstance(panes, Panes)
+                kept.panes.absorb(panes, self._span(kept.seen), kept.least(emission))
+        except Exception as error:
+            kept.error = error
         kept.seen = self._batches
 
     def _since(self, seen: int, predicate: Predicate, cuts: Cuts) -> Shared | None:
@@ -290,8 +315,19 @@ def _answers(shared: Shared, queries: Iterable[BoundQuery]) -> Iterator[Answer]:
     """The answers of queries that share panes: finer slicings first, as coarser ones are made from theirs."""
     for query in sorted(queries, key=lambda query: query.window.fineness):
         answer = shared.answer(query)
-        if len(answer.windows):
+        if answer.failure or len(answer.windows):
             yield answer
+
+
+def guarded(queries: Iterable[BoundQuery], answers: Iterator[Answer]) -> Iterator[Answer]:
+    """The answers of some queries; what goes wrong in work that they share fails those that have none yet."""
+    answered = set()
+    try:
+        for answer in answers:
+            answered.add(answer.query.name)
+            yield answer
+    except Exception as error:
+        yield from (Answer.failed(query, error) for query in queries if query.name not in answered)
 
 
 @dataclass

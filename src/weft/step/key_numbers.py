@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from weft.algebra.numbers import Array
 from weft.query.model import Expression
+from weft.step.key_codes import row_codes, value_codes
 
 
 class KeyNumbers:
@@ -41,25 +41,14 @@ class KeyNumbers:
             self._known = [column.slice(0, 0) for column in columns]
         # the first time there is nothing to hold the columns against, and they may be long
         joined = [pa.concat_arrays(pair) for pair in zip(self._known, columns, strict=True)] if self.count else columns
-        codes = _codes(joined)[self.count :]
-        new = codes >= self.count
-        if new.any():
-            _, rows = np.unique(codes[new], return_index=True)
-            chosen = pa.array(np.flatnonzero(new)[rows])
+        codes = row_codes(map(value_codes, joined), len(joined[0]))[0][self.count :]
+        # numbers rise as new keys appear
+        firsts = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=self.count - 1) > 0)
+        if len(firsts):
+            chosen = pa.array(firsts)
             self._known = [
                 pa.concat_arrays([known, column.take(chosen)])
                 for known, column in zip(self._known, columns, strict=True)
             ]
-            self.count += len(rows)
+            self.count += len(firsts)
         return codes
-
-
-def _codes(columns: Sequence[pa.Array]) -> Array:
-    """Numbers for distinct rows, in the order in which they first appear."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        encoded = column.dictionary_encode(null_encoding="encode")
-        codes = codes * max(len(encoded.dictionary), 1) + np.asarray(encoded.indices).astype(np.int64)
-        # dense again, so that the product of many columns cannot overflow
-        codes = pd.factorize(codes)[0].astype(np.int64)
-    return codes

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.numbers import Array, DataError, flatten
+from weft.algebra.numbers import Array, flatten
 from weft.plan.asking import asked_by
 from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
 from weft.slicing.progression import Progression
@@ -168,8 +168,9 @@ def merged(grouping: Grouping, table: pa.Table) -> pa.Table:
     pointers = np.append(firsts, len(order))
     try:
         partials = merged_partials(grouping, table, order, pointers)
-    except DataError:
-        return table  # too large for a column of partials: the pieces stay apart, and the answer will tell
+    except Exception:
+        # too large for a column of partials, or whatever: the pieces stay apart, and the answers of one query will tell
+        return table
     rows = pa.array(order[firsts])
     arrays = [
         partials[name] if name in partials else flatten(table.column(name)).take(rows) for name in table.column_names

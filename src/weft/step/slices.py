@@ -16,6 +16,7 @@ from weft.algebra.monoids import max_int
 from weft.algebra.numbers import Array, flatten
 from weft.evaluate.bulk import reduce_segments
 from weft.plan.model import Grouping, Partial, Predicate
+from weft.step.key_codes import row_codes, value_codes
 
 
 class Stretch(Protocol):
@@ -232,12 +233,6 @@ def number_rows(columns: Sequence[pa.Array], length: int) -> tuple[Array, Array]
     """
     if not columns:
         return np.zeros(length, np.int64), np.zeros(min(length, 1), np.int64)
-    codes = np.zeros(length, np.int64)
-    for position, column in enumerate(columns):
-        encoded = column.dictionary_encode(null_encoding="encode")
-        codes = codes * max(len(encoded.dictionary), 1) + np.asarray(encoded.indices).astype(np.int64)
-        if position:
-            # dense again, so that the product of many columns cannot overflow
-            codes = np.unique(codes, return_inverse=True)[1]
+    codes, _ = value_codes(columns[0]) if len(columns) == 1 else row_codes(map(value_codes, columns), length)
     _, rows, numbers = np.unique(codes, return_index=True, return_inverse=True)
     return numbers.astype(np.int64), rows.astype(np.int64)

@@ -22,7 +22,7 @@ def _decoder(monoid: Monoid) -> Decoder:
 
 def _bits(name: str, monoid: Monoid) -> Aggregate:
     measure = Measure((f"{name}({{0}})",), _decoder(monoid), monoid)
-    return Aggregate(name, lambda _: Recipe((measure,), values), by_kind(name, i=plain(monoid)))
+    return Aggregate(name, lambda _: Recipe((measure,), values), items=by_kind(name, i=plain(monoid)))
 
 
 AGGREGATES = (

@@ -44,6 +44,6 @@ def _ones(items: np.ndarray) -> Columns:
 _ITEMS = Resolved(monoids.add_int, _ones, first_column)
 
 AGGREGATES = (
-    Aggregate("count", _count, by_kind("count", i=_ITEMS, f=_ITEMS, O=_ITEMS), most=None),
+    Aggregate("count", _count, items=by_kind("count", i=_ITEMS, f=_ITEMS, O=_ITEMS), most=None),
     Aggregate("count_if", lambda _: Recipe((counted("count_if({0})"),), lower)),
 )

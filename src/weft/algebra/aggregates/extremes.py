@@ -105,6 +105,6 @@ _MIN_ITEMS = by_kind(
 )
 
 AGGREGATES = (
-    Aggregate("min", _extreme("min"), _MIN_ITEMS, compares=True),
-    Aggregate("max", _extreme("max"), _MAX_ITEMS, compares=True),
+    Aggregate("min", _extreme("min"), items=_MIN_ITEMS, compares=True),
+    Aggregate("max", _extreme("max"), items=_MAX_ITEMS, compares=True),
 )

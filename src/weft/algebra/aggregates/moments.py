@@ -82,7 +82,7 @@ def _spread(name: str, statistic: Statistic, population: bool, *synonyms: str) -
 
     resolved = Resolved(monoids.moments2, _lift, lower_items)
     items = by_kind(name, i=resolved, f=resolved)
-    return Aggregate(name, _recipe(2, lower), items, synonyms, category="algebraic")
+    return Aggregate(name, _recipe(2, lower), items=items, synonyms=synonyms, category="algebraic")
 
 
 def _lift(items: np.ndarray) -> Columns:

@@ -25,6 +25,9 @@ from weft.algebra.numbers import (
     widened,
 )
 
+WIDEST_SAFE_DECIMAL = 28
+"""Spark sums decimals in ten more digits, up to 38: ten billion of them fit."""
+
 
 def decode_integers(columns: Sequence[pa.Array]) -> Decoded:
     """Sums that fit 64 bits in any slice (of TINYINT, SMALLINT and INT)."""
@@ -112,6 +115,14 @@ def lower_sums(measures: Sequence[Answered], result: pa.DataType) -> pa.Array:
     return typed(total.values[0], result, total.valid)
 
 
+def lower_wrapped(measures: Sequence[Answered], result: pa.DataType) -> pa.Array:
+    """The same, but that sums of integers which do not fit go round, as Java's do."""
+    (total,) = measures
+    if pa.types.is_integer(result) and len(total.values) == 2:
+        return typed(total.values[1].astype(np.int64), result, total.valid)
+    return lower_sums(measures, result)
+
+
 def lower_averages(measures: Sequence[Answered], result: pa.DataType) -> pa.Array:
     """Sum over count, exactly rounded for decimals."""
     total, count = measures
@@ -134,8 +145,28 @@ def _sum(types: Types) -> Recipe:
     return Recipe((summed(types[0]),), lower_sums)
 
 
+def _lenient_sum(types: Types) -> Recipe:
+    _refuse_order("sum", types[0])
+    return Recipe((summed(types[0]),), lower_wrapped)
+
+
 def _avg(types: Types) -> Recipe:
     return Recipe((summed(types[0]), counted("count({0})")), lower_averages)
+
+
+def _lenient_avg(types: Types) -> Recipe:
+    _refuse_order("avg", types[0])
+    return _avg(types)
+
+
+def _refuse_order(function: str, kind: pa.DataType) -> None:
+    """Refuse sums that Spark, when it is not ANSI, makes NULL or not by the order in which rows come."""
+    if pa.types.is_decimal(kind) and kind.precision > WIDEST_SAFE_DECIMAL:
+        digits = f"{WIDEST_SAFE_DECIMAL}, {min(kind.scale, WIDEST_SAFE_DECIMAL)}"
+        raise UnsupportedAggregateError(
+            f"{function} over {kind} is not supported where spark.sql.ansi.enabled is false: what Spark answers when "
+            f"digits run out depends on the order of rows; set it to true, or cast to DECIMAL({digits}) or DOUBLE"
+        )
 
 
 def _lift_mean_int(values: np.ndarray) -> Columns:
@@ -173,6 +204,6 @@ _AVG_ITEMS = by_kind(
 )
 
 AGGREGATES = (
-    Aggregate("sum", _sum, _SUM_ITEMS),
-    Aggregate("avg", _avg, _AVG_ITEMS, synonyms=("mean",), category="algebraic"),
+    Aggregate("sum", _sum, _lenient_sum, _SUM_ITEMS),
+    Aggregate("avg", _avg, _lenient_avg, _AVG_ITEMS, synonyms=("mean",), category="algebraic"),
 )

@@ -75,7 +75,10 @@ def write_direct(plan: StepPlan, answers: Iterable[Answer], writing: Writing, wr
         elif answer.query.direct:
             written.add(name, [writing.write(answer.table)], len(answer.table))
         else:
-            sheets[name] = plan.sheet.lay_out(name, answer.table)
+            try:
+                sheets[name] = plan.sheet.lay_out(name, answer.table)
+            except pa.ArrowException as error:
+                written.failed[name] = Answer.failed(answer.query, error).failure or ""
     return sheets
 
 

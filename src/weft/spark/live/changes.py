@@ -14,6 +14,7 @@ from weft.plan.model import BoundQuery
 from weft.plan.record import PlanRecord
 from weft.spark.live.planning import LivePlan
 from weft.step.retained import END, START, kept_names, needs, straddled
+from weft.step.slices import number_rows
 
 Since = Mapping[str, Mapping[str, int]]
 
@@ -40,7 +41,8 @@ class Past:
         if table is None:
             return 1.0
         names = self.live.groupings[id].key_columns
-        return float(len(table.group_by(list(names)).aggregate([]))) if names else 1.0
+        columns = [flatten(table.column(name)) for name in names]
+        return float(len(number_rows(columns, len(table))[1])) if names else 1.0
 
     def since(self, id: str, query: BoundQuery) -> int | None:
         """From which event time on a grouping's retained slices serve a new query: None if from the beginning, what

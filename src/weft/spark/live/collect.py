@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.plan.model import Predicate
@@ -19,11 +19,9 @@ from weft.spark.live.refeed import Collecting, Refed, Repeated, brought, observe
 from weft.spark.live.scatter import Scatter, Scattered
 from weft.spark.packed import packed
 from weft.spark.rows import event_micros, predicate_text, slices
-from weft.spark.step import BUCKET
+from weft.spark.step import BUCKET, READ
 from weft.spark.unmerged import first_shuffle
 
-READ = "read"
-"""The name of what is counted on the way."""
 Found = TypeVar("Found")
 
 
@@ -97,12 +95,12 @@ class Collector(ABC, Generic[Found]):
             instant = f"CASE WHEN {self._good} THEN {instant} END"
             counts = {"rows": f"count_if({self._good})", "bad": f"count_if(NOT ({self._good}))"}
         counts |= {"timed": f"count({instant})", "largest": f"max({instant})", "smallest": f"min({instant})"}
-        read = Observation(READ)
-        watched = scanned(rows).observe(read, *(F.expr(text).alias(name) for name, text in counts.items()))
+        watched = scanned(rows).observe(READ, *(F.expr(text).alias(name) for name, text in counts.items()))
         watched = watched.where(self._good).drop(*self._marks) if self._marks else watched
         if not self._live.plan.groupings:
-            watched.agg(F.count(F.lit(1))).collect()
-            return None, read.get
+            counted = watched.agg(F.count(F.lit(1)))
+            counted.collect()
+            return None, observed_by(counted, READ)
         with slices(watched, self._live.plan) as cut:
             packed = self._packed(cut.frame)
             found = self._run(packed)

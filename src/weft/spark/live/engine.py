@@ -35,7 +35,7 @@ from weft.spark.live.planning import bind_all
 from weft.spark.live.progress import Progress
 from weft.spark.live.reading import STEP, Reading
 from weft.spark.live.tallies import Tallies
-from weft.spark.step import SETTINGS as STEP_SETTINGS
+from weft.spark.step import step_settings
 
 FEW_SLICES = {"spark.sql.codegen.aggregate.map.twolevel.enabled": "true"}
 """A map task of a micro-batch has so few slices that they fit the small fast map (docs/decisions/0012)."""
@@ -165,7 +165,7 @@ class LiveEngine:
         """Settings that suit the shared pass, in the session that Spark gives the stream."""
         if not self._tuned:
             tasks = {"spark.sql.shuffle.partitions": str(spark.sparkContext.defaultParallelism)}
-            for key, value in {**STEP_SETTINGS, **FEW_SLICES, **tasks}.items():
+            for key, value in {**step_settings(spark), **FEW_SLICES, **tasks}.items():
                 spark.conf.set(key, value)
             self._tuned = True
 
@@ -268,7 +268,7 @@ class LiveEngine:
             With every bad query, where in its text, what is wrong and what would be right.
         """
         columns = {self.stream.name: tuple(self.stream.rows.columns)}
-        queries = parse_file(text, columns, taken=self.queries)
+        queries = parse_file(text, columns, taken=self.queries, functions=self.stream.functions)
         bound, errors = bind_all(self.stream, {query.name: f"-- name: {query.name}\n{query.text}" for query in queries})
         errors |= self.job.registry.shapes.refused(bound)
         if errors:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from weft.catalog.seeding import own_sql
 from weft.errors import QueriesError, QueryError
 from weft.optimize.planner import Asked, Draft, plan
 from weft.plan.record import PlanRecord, restored
@@ -55,9 +56,10 @@ def bind_all(stream: Stream, texts: Mapping[str, str]) -> tuple[dict[str, Bound]
     queries, errors = [], {}
     for name, text in texts.items():
         try:
-            (query,) = parse_file(text, columns)
+            (query,) = parse_file(own_sql(text), columns, functions=stream.functions)
         except QueriesError as error:
             errors[name] = error.errors[0]
+            errors[name].query = name
             continue
         query = replace(query, name=name)
         if query.stream.lower() == stream.name.lower():
