@@ -371,7 +371,7 @@ def test_a_query_that_would_cut_the_others_to_pieces_gets_slices_of_its_own(spar
         rows = batch_of(rnd, number)
         driven.feed(rows)
         naive.feed(rows)
-    assert [one["queries"] for one in driven.job.live.record.groupings] == [list(coarse), list(fine)]
+    assert [one.queries for one in driven.job.live.record.groupings] == [tuple(coarse), tuple(fine)]
     driven.job.drain()
     naive.drain()
     assert all(driven.rows(name) == query.answers for name, query in naive.queries.items())
