@@ -85,6 +85,8 @@ class Driven:
         sink: Collecting | None = None,
         finals: FinalsPlace | None = None,
         patience: Patience | None = None,
+        *,
+        settle: bool = True,
     ) -> None:
         # as the live engine has it: its own session, with settings that suit the shared pass
         self.spark = spark.newSession()
@@ -107,7 +109,8 @@ class Driven:
             patience=patience,
         )
         self.job.recover()
-        self.job.outbox.settle()
+        if settle:
+            self.job.outbox.settle()
 
     def add(self, queries: Mapping[str, str]) -> None:
         """Queries by name, from the next batch on."""
