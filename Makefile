@@ -15,7 +15,7 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 demo: install
-	$(BIN)/python examples/flights/demo.py
+	$(BIN)/weft demo
 
 # once, before the processes of the tests part
 fetched: install

@@ -1,16 +1,16 @@
-"""The demo's query file: what ``make demo`` shows is what a user of Spark would write."""
+"""The demo's query file: what ``weft demo`` shows is what a user of Spark would write."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from weft.cli.demo import QUERIES
 from weft.query.sparksql import parse_file
 
-FILE = Path(__file__).parent.parent / "examples" / "flights" / "queries.sql"
+FILE = QUERIES
 SCHEMA = """
     year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int, arr_time int, sched_arr_time int,
     arr_delay int, carrier string, flight int, tailnum string, origin string, dest string, air_time int, distance int,

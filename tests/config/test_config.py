@@ -12,6 +12,8 @@ from weft.config import Settings, StreamConfig, find_file, read_file, stream_con
 from weft.config.secrets import kept_from
 from weft.config.settings import ConfigError
 from weft.errors import UseError, WeftError
+from weft.job.patience import Patience
+from weft.launch.live import own_patience, sinks_of
 
 SMALL = """\
 source:
@@ -293,3 +295,24 @@ def test_no_exception_shows_a_secret_in_its_message_or_its_history() -> None:
         assert error.__cause__ is None and error.__suppress_context__, "a traceback shows this error only"
     with pytest.raises(KeyError), kept_from(["engine"]):
         raise KeyError("other")
+
+
+def test_a_sink_has_a_patience_of_its_own_or_that_of_all(tmp_path: Path) -> None:
+    text = SMALL + (
+        "patience: 1 hour\nwaiting_bytes: 5 GB\nsinks:\n"
+        "  - {to: 'kafka:t@h:1', patience: 10 s, waiting_batches: 7}\n"
+        "  - {type: postgresql, url: 'postgresql://db/x', timeout: 5 s}\n"
+    )
+    config = config_of(tmp_path, text)
+    sinks = sinks_of(config)
+    assert own_patience(config, sinks) == {
+        "kafka:t@h:1": Patience(10, 7, 5 * 10**9),
+        "postgresql://db/x": Patience(3600, 10_000, 5 * 10**9),
+    }
+    assert config.sinks[1].spec() == {"to": "postgresql://db/x", "timeout": 5.0}
+
+
+@pytest.mark.parametrize("size", ["10", "many GB", "true", "-1 GB"])
+def test_a_size_says_its_unit(tmp_path: Path, size: str) -> None:
+    with pytest.raises(ConfigError, match="waiting_bytes: write a size with its unit, such as '10 GB'"):
+        config_of(tmp_path, SMALL + f"waiting_bytes: {size}\n")

@@ -91,8 +91,8 @@ class Crashes:
         }
         return ways[end]() if end in ways else self._at_a_moment(end)
 
-    def _driver(self, death: Death | None = None) -> Driver:
-        driver = Driver(replace(self.life, death=death))
+    def _driver(self, death: Death | None = None, *, take_over: bool = False) -> Driver:
+        driver = Driver(replace(self.life, death=death, take_over=take_over))
         self.drivers.append(driver)
         return driver
 
@@ -142,7 +142,7 @@ class Crashes:
         if said is None:
             return self._cut_short(old, harmed=False)
         self._add_a_query()
-        new = self._driver()
+        new = self._driver(take_over=True)
         # it may hold what the new one waits for, a row of the database: then it is woken after a while
         for _ in range(1 + self.rnd.randint(0, 4)):
             if new.hear(10) is None:

@@ -71,6 +71,8 @@ class Life:
     finals: FinalsPlace = "auto"
     """Where slices become answers."""
     death: Death | None = None
+    take_over: bool = False
+    """Whether it takes the checkpoint from a driver that may live."""
 
 
 def half_a_file(original: Any, due: Callable[[], None]) -> Any:
@@ -153,7 +155,7 @@ def arm(death: Death, tell: Connection) -> None:
 
 
 class Reporting:
-    """A sink that tells of batches; it comes last, so all other sinks have taken them."""
+    """A sink that tells of batches."""
 
     name = "reporting"
 
@@ -226,6 +228,12 @@ def live(life: Life, tell: Connection) -> None:
     tell.send(READY)
     checkpoint = str(life.folder / "checkpoint")
     running = engine.start(
-        checkpoint, lateness=LATENESS, sinks=sinks, available_now=True, drain=True, finals=life.finals
+        checkpoint,
+        lateness=LATENESS,
+        sinks=sinks,
+        available_now=True,
+        drain=True,
+        finals=life.finals,
+        take_over=life.take_over,
     )
     running.await_termination()

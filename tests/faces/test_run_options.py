@@ -84,6 +84,13 @@ def test_a_master_that_does_not_answer_is_told_at_once(weft: Weft, queries: str)
     assert "write spark://HOST:PORT" in bad.err
 
 
+def test_the_demo_says_which_extra_it_lacks(weft: Weft, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.cli.demo.NEEDED", ("weft_no_such_package",))
+    done = weft("demo")
+    assert done.code == 2
+    assert "pip install 'weft[demo]'" in done.err
+
+
 @pytest.mark.parametrize("command", ["run", "stream", "plan", "queries", "calibrate", "--help"])
 def test_flags_are_shown_without_a_type(weft: Weft, command: str) -> None:
     done = weft(*([command] if command == "--help" else [command, "--help"]))

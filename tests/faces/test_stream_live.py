@@ -160,7 +160,7 @@ def test_a_password_is_used_and_seen_nowhere(project: Path, postgres: Any, monke
     (project / "weft.yaml").write_text(
         settings + "catalog: ${DATABASE}\nsinks: [{type: postgresql, url: '${OTHER}'}]\n"
     )
-    refused = weft_program(project, "stream", "--available-now", "--drain")
+    refused = weft_program(project, "stream", "--available-now", "--drain", "--patience", "2 seconds")
     assert refused.returncode == 1
     assert "password authentication failed" in refused.stderr
     (project / "weft.yaml").write_text(

@@ -21,7 +21,7 @@ NEEDED = ("--source", "trades=incoming", "--event-time", "ts", "--checkpoint", "
 def told(monkeypatch: pytest.MonkeyPatch) -> list[StreamConfig]:
     """What jobs were told, instead of running them."""
     configs: list[StreamConfig] = []
-    monkeypatch.setattr("weft.cli.streaming.run_stream", configs.append)
+    monkeypatch.setattr("weft.cli.streaming.run_stream", lambda config, take_over: configs.append(config))
     return configs
 
 
@@ -57,6 +57,9 @@ def test_every_setting_has_an_option(weft: Weft, told: list[StreamConfig]) -> No
         "--metrics-address": "0.0.0.0",
         "--log-level": "debug",
         "--log-format": "json",
+        "--patience": "10 minutes",
+        "--waiting-batches": "500",
+        "--waiting-bytes": "2.5 GB",
         "--technique": "panes",
         "--master": "local[1]",
         "--memory": "1g",
@@ -72,6 +75,7 @@ def test_every_setting_has_an_option(weft: Weft, told: list[StreamConfig]) -> No
     assert config.catalog_url == "sqlite:///c.db"
     assert (config.metrics_port, config.metrics_address) == (9464, "0.0.0.0")
     assert (config.log_level, config.log_format, config.technique) == ("debug", "json", "panes")
+    assert (config.patience, config.waiting_batches, config.waiting_bytes) == (600_000_000, 500, 2_500_000_000)
     assert (config.master, config.memory) == ("local[1]", "1g")
     assert (config.packages, config.spark_options) == (("a:b:1", "c:d:2"), {"spark.x": "a=b"})
 
@@ -123,7 +127,7 @@ def test_bad_use_is_told_with_exit_code_2(
 
 
 def test_a_job_that_fails_does_not_show_its_secrets(weft: Weft, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(config: StreamConfig) -> None:
+    def fail(config: StreamConfig, *, take_over: bool) -> None:
         raise RuntimeError(f"cannot connect to {config.catalog_url}")
 
     monkeypatch.setattr("weft.cli.streaming.run_stream", fail)

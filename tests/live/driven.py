@@ -87,6 +87,8 @@ class Driven:
         finals: FinalsPlace | None = None,
         patience: Patience | None = None,
         weaving: Weaving | None = None,
+        *,
+        settle: bool = True,
     ) -> None:
         # as the live engine has it: its own session, with settings that suit the shared pass
         self.spark = spark.newSession()
@@ -110,7 +112,8 @@ class Driven:
             weaving=weaving,
         )
         self.job.recover()
-        self.job.outbox.settle()
+        if settle:
+            self.job.outbox.settle()
 
     def add(self, queries: Mapping[str, str]) -> None:
         """Queries by name, from the next batch on."""

@@ -14,7 +14,7 @@ from services.kafka import Broker
 from services.processes import finished
 from weft import WeftError
 from weft.job.sink import CommittedBatch
-from weft.sinks import json_values, kafka
+from weft.sinks import json_values
 from weft.sinks.kafka import KafkaSink
 from weft.sinks.kafka_reader import Answer, KafkaReader, PartitionReader
 from weft.sinks.specs import sink_of
@@ -169,8 +169,7 @@ def test_a_record_tells_its_query_batch_window_and_id(kafka: Broker, tmp_path: P
 
 
 def test_a_broker_that_is_not_there_is_named_without_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "PATIENCE", 1.0)
     monkeypatch.setenv("WEFT_KAFKA_SASL_PASSWORD", "hush-hush")
     with pytest.raises(WeftError, match=r"kafka:t@127.0.0.1:1: the broker does not answer") as error:
-        KafkaSink("t", "127.0.0.1:1").open()
+        KafkaSink("t", "127.0.0.1:1", timeout=1.0).open()
     assert "hush" not in str(error.value)

@@ -11,7 +11,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from services.processes import ServiceError, free_ports, start, stop
+from services.processes import Service, ServiceError, free_ports
 from services.relay import ShakyLine
 from weft.java.home import java
 from weft.java.packages import resolve
@@ -45,7 +45,7 @@ class Broker:
     address: str
     _line: tuple[int, int]
     """Ports of the shaky line: where clients go, and where the broker listens for what comes through."""
-    _process: subprocess.Popen[bytes]
+    service: Service
 
     @staticmethod
     def start(folder: Path) -> Broker:
@@ -65,8 +65,8 @@ class Broker:
             raise ServiceError(f"Kafka's folder could not be prepared:\n{done.stdout}{done.stderr}")
         address = f"127.0.0.1:{port}"
         command = [*program, "kafka.Kafka", str(settings)]
-        process = start(command, log, lambda: _admin(address).list_topics(timeout=2))
-        return Broker(address, (shaky, behind), process)
+        service = Service(command, log, lambda: _admin(address).list_topics(timeout=2))
+        return Broker(address, (shaky, behind), service)
 
     @contextmanager
     def shaky(self) -> Iterator[str]:
@@ -96,7 +96,7 @@ class Broker:
 
     def stop(self) -> None:
         """End it."""
-        stop(self._process)
+        self.service.stop()
 
 
 def _admin(address: str) -> AdminClient:

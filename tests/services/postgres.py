@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 
-from services.processes import ServiceError, free_ports, start, stop
+from services.processes import Service, ServiceError, free_ports
 
 USER = "weft"
 PASSWORD = "s3cret-of-the-tests"
@@ -29,7 +29,7 @@ class Server:
 
     port: int
     folder: Path
-    _process: subprocess.Popen[bytes]
+    service: Service
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     @staticmethod
@@ -49,8 +49,9 @@ class Server:
         command = [str(programs / "postgres"), "-D", str(folder / "data"), "-p", str(port), "-h", "127.0.0.1"]
         command += ["-k", str(folder), "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=40"]
         url = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/postgres"
-        process = start(command, folder / "server.log", lambda: psycopg.connect(url).close(), **how)
-        return Server(port, folder, process)
+        log = folder / "server.log"
+        service = Service(command, log, lambda: psycopg.connect(url).close(), how, by=signal.SIGQUIT)
+        return Server(port, folder, service)
 
     def database(self) -> str:
         """A new database: its address, password included."""
@@ -65,7 +66,7 @@ class Server:
 
     def stop(self) -> None:
         """End it and forget its data."""
-        stop(self._process, by=signal.SIGQUIT)
+        self.service.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

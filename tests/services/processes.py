@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -48,6 +50,64 @@ def start(
     stop(process)
     said = log.read_text(errors="replace")[-3000:]
     raise ServiceError(f"{command[0]} did not start (status {process.returncode}, {why}); it said:\n{said}")
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    found = []
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            with suppress(OSError):
+                parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+                found += [int(place.name)] if parent == pid else []
+    return found
+
+
+@dataclass
+class Service:
+    """A server that can be away for a while, and come back with its data."""
+
+    command: Sequence[str]
+    log: Path
+    answers: Callable[[], object]
+    """Raises no error when the server answers."""
+    how: dict[str, Any] = field(default_factory=dict)
+    by: signal.Signals = signal.SIGTERM
+    """How it is ended."""
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Start it, or start it again."""
+        self.process = start(self.command, self.log, self.answers, **self.how)
+
+    def stop(self) -> None:
+        """End it; its data stay."""
+        stop(self.process, by=self.by)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """It is ended, and started again afterwards: it refuses connections meanwhile."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It stands still with all its processes: it takes connections, and answers nobody."""
+        pids = [self.process.pid, *children(self.process.pid)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
 
 def stop(process: subprocess.Popen[bytes], *, by: signal.Signals = signal.SIGTERM) -> None:

@@ -29,7 +29,6 @@ class Heartbeat:
         self._catalog = catalog
         self._status = status
         self._every = every
-        self._unheard = False
         self._queries: Callable[[], Mapping[str, QueryFigures]] | None = None
         self._told: int | None = None
         """The batch whose figures of queries the catalog has."""
@@ -91,8 +90,6 @@ class Heartbeat:
     def _put(self) -> None:
         try:
             self._catalog.put_status(self._status)
-            self._unheard = False
         except WeftError as error:
-            if not self._unheard:
-                LOG.warning("%s; the job goes on, and tries again every %g s", error, self._every)
-            self._unheard = True
+            # the job says so itself, once: see weft.spark.live.registry
+            LOG.debug("no heartbeat: %s", error)

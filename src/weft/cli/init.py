@@ -51,6 +51,12 @@ out: answers
 #     password: ${PGPASSWORD:-}
 #   - console
 
+# a sink, the catalog or the source that is away is waited for; so long, for ever if it is not said
+# patience: 10 minutes
+# answers that a sink has yet to take wait in the checkpoint; when so much waits, the stream holds
+# waiting_batches: 10000
+# waiting_bytes: 10 GB
+
 # a batch begins so often; without it, as soon as the one before is done
 trigger: 1 second
 # take what is there, then stop; with drain, close all windows as well

@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from weft._version import __version__
 from weft.cli import logs, standard_error
 from weft.cli.calibrate import calibrate_command
+from weft.cli.demo import demo_command
 from weft.cli.failures import told_in_short
 from weft.cli.init import init_command
 from weft.cli.plan import plan_command
@@ -92,6 +93,7 @@ app.command("explain", cls=Command)(explain_command)
 app.command("check", cls=Command)(check_command)
 app.command("plan", cls=Command)(plan_command)
 app.command("calibrate", cls=Command)(calibrate_command)
+app.command("demo", cls=Command)(demo_command)
 app.command("workload", cls=Command)(workload_command)
 app.command("init", cls=Command)(init_command)
 app.command("stream", cls=Command)(stream_command)

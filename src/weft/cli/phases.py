@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from types import TracebackType
@@ -35,7 +36,11 @@ class Phases:
         self._progress: Progress | None = None
         if self.console.is_terminal:
             columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-            self._progress = Progress(*columns, TimeElapsedColumn(), console=self.console, transient=True)
+            # what goes to a file goes there, also while there is a bar
+            apart = sys.stdout.isatty()
+            self._progress = Progress(
+                *columns, TimeElapsedColumn(), console=self.console, transient=True, redirect_stdout=apart
+            )
             self._task = self._progress.add_task("", total=None)
 
     def __enter__(self) -> Phases:

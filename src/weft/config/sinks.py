@@ -56,7 +56,7 @@ class ParquetSink(SinkBase):
         return f"parquet:{self.path}"
 
     def _options(self) -> dict[str, Any]:
-        return {"small": self.small, "every": None if self.every is None else self.every / 1e6}
+        return {"small": self.small, "every": seconds(self.every)}
 
 
 class DeltaSink(SinkBase):
@@ -79,12 +79,18 @@ class KafkaSink(SinkBase):
     """Of topics that are made."""
     settings: Options = Field(default_factory=dict)
     """Of the client, such as ``sasl.password``."""
+    timeout: Duration | None = None
+    """The broker may take so long to answer."""
 
     def _to(self) -> str:
         return f"kafka:{self.topic}@{self.servers}"
 
     def _options(self) -> dict[str, Any]:
-        return {"partitions": self.partitions, "settings": revealed(self.settings) or None}
+        return {
+            "partitions": self.partitions,
+            "settings": revealed(self.settings) or None,
+            "timeout": seconds(self.timeout),
+        }
 
 
 class PostgresqlSink(SinkBase):
@@ -96,6 +102,8 @@ class PostgresqlSink(SinkBase):
     table: str | None = None
     """The table's name, ``{query}`` standing for the query."""
     schema_: str | None = Field(default=None, alias="schema")
+    timeout: Duration | None = None
+    """The server may be silent for so long."""
 
     def _to(self) -> str:
         url = self.url.get_secret_value()
@@ -108,7 +116,7 @@ class PostgresqlSink(SinkBase):
         )
 
     def _options(self) -> dict[str, Any]:
-        return {"table": self.table, "schema": self.schema_}
+        return {"table": self.table, "schema": self.schema_, "timeout": seconds(self.timeout)}
 
 
 class ConsoleSink(SinkBase):
@@ -145,6 +153,11 @@ class WordSink(SinkBase):
     def spec(self) -> str | dict[str, Any]:
         """The word itself, unless something else was said."""
         return self._mapping() if self.name or self.queries else self._to()
+
+
+def seconds(duration: int | None) -> float | None:
+    """A duration that was given, in seconds."""
+    return None if duration is None else duration / 1e6
 
 
 SinkConfig = Annotated[

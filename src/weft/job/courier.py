@@ -172,7 +172,7 @@ class Courier:
 
     def _miss(self, error: Exception) -> None:
         if _may_heal(error):
-            self._presence.lost(error)
+            self._presence.lost(str(error).removeprefix(f"sink {self.sink.name}: "))
             self._tell()
 
     def _done(self, batch: int) -> None:

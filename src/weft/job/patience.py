@@ -21,7 +21,7 @@ from tenacity import (
 
 from weft.catalog.status import Outage
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 """Seconds between two attempts: the first ones, and those of an outage that lasts."""
 GIGABYTE = 10**9
 

@@ -14,8 +14,9 @@ from weft.catalog import Catalog, create_catalog
 from weft.catalog.database import CatalogAwayError
 from weft.catalog.seeding import named_sql
 from weft.config import StreamConfig
-from weft.config.sinks import SinkBase
+from weft.config.sinks import SinkBase, seconds
 from weft.errors import QueriesError
+from weft.java.packages import KAFKA, spark_jars
 from weft.job import outbox
 from weft.job.checkpoint import Checkpoint
 from weft.job.lease import refuse_if_held
@@ -77,8 +78,7 @@ def sinks_of(config: StreamConfig) -> list[Sink]:
 
 def patience_of(config: StreamConfig) -> Patience:
     """The patience with everything that may be away."""
-    seconds = None if config.patience is None else config.patience / 1e6
-    return Patience(seconds, config.waiting_batches, config.waiting_bytes)
+    return Patience(seconds(config.patience), config.waiting_batches, config.waiting_bytes)
 
 
 def own_patience(config: StreamConfig, sinks: Sequence[Sink]) -> dict[str, Patience]:
@@ -90,7 +90,7 @@ def own_patience(config: StreamConfig, sinks: Sequence[Sink]) -> dict[str, Patie
 
 def _with(sink: SinkBase, general: Patience) -> Patience:
     return Patience(
-        general.seconds if sink.patience is None else sink.patience / 1e6,
+        general.seconds if sink.patience is None else seconds(sink.patience),
         sink.waiting_batches or general.batches,
         general.bytes if sink.waiting_bytes is None else sink.waiting_bytes,
     )
@@ -112,7 +112,7 @@ def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *
     spark = local_session(
         master=config.master,
         memory=config.memory,
-        config=config.spark_options,
+        config=settings_of(config),
         packages=config.packages,
         places=config.spark_places(),
         waiting=Logged(),
@@ -143,6 +143,18 @@ def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *
         own_patience=own_patience(config, sinks),
         take_over=take_over,
     )
+
+
+def settings_of(config: StreamConfig) -> dict[str, str]:
+    """The settings of the session, with the source's connector among its jars.
+
+    One that is added to a session that runs works as well, but of its errors Spark tells nothing.
+    """
+    given = config.spark_options
+    if not config.source.spec.startswith("kafka:"):
+        return given
+    own = [jar for jar in (given.get("spark.jars"),) if jar]
+    return given | {"spark.jars": ",".join([*own, *map(str, spark_jars(KAFKA))])}
 
 
 def first_queries(engine: LiveEngine, text: str) -> list[Query]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from weft.errors import UseError, WeftError
+from weft.errors import UseError
 from weft.job.sink import CommittedBatch, QueryAnswers
 from weft.store.folder import Folder
 from weft.store.location import STORES, Location
@@ -47,7 +47,7 @@ class DeltaSink:
         try:
             import deltalake  # noqa: F401
         except ImportError:
-            raise WeftError(f"sink {self.name} needs the package deltalake: pip install 'weft[delta]'") from None
+            raise UseError(f"sink {self.name} needs the package deltalake: pip install 'weft[delta]'") from None
         self._tables = {}
 
     def deliver(self, batch: CommittedBatch) -> None:

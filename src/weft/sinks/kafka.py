@@ -35,7 +35,7 @@ from weft.errors import WeftError
 from weft.job.sink import CommittedBatch, QueryAnswers
 from weft.sinks import json_values
 
-PATIENCE = 60.0
+PATIENCE = 30.0
 """Seconds that a broker may take to answer."""
 ENVIRONMENT = "WEFT_KAFKA_"
 QUERY = "{query}"
@@ -54,6 +54,8 @@ class KafkaSink:
         How many a topic has that is made here; the broker's default otherwise.
     settings
         More settings of the client (librdkafka's names).
+    timeout
+        Seconds that the broker may take to answer, before a delivery is given up and tried again.
     """
 
     def __init__(
@@ -63,11 +65,13 @@ class KafkaSink:
         *,
         partitions: int = -1,
         settings: Mapping[str, str] | None = None,
+        timeout: float = PATIENCE,
         name: str | None = None,
     ) -> None:
         self.topic = topic
         self.name = name or f"kafka:{topic}@{servers}"
         self.partitions = partitions
+        self.timeout = timeout
         self._settings = client_settings(servers, settings)
         self._producer: Producer | None = None
         self._known: set[str] = set()
@@ -75,6 +79,7 @@ class KafkaSink:
     def open(self) -> None:
         """Reach the broker."""
         sending = {"enable.idempotence": True, "linger.ms": 5, "compression.type": "zstd"}
+        sending["message.timeout.ms"] = max(round(self.timeout * 1000), 10)
         # the partitioner of the Java clients: a group stays in its partition, whoever sends
         sending["partitioner"] = "murmur2_random"
         # A broker takes any records as a sender's first ones in a partition. Of two requests under way it could refuse
@@ -84,7 +89,7 @@ class KafkaSink:
         self._producer = Producer({**sending, **self._settings, **one_by_one})
         self._known = set()
         try:
-            self._known = set(self._producer.list_topics(timeout=PATIENCE).topics)
+            self._known = set(self._producer.list_topics(timeout=self.timeout).topics)
         except KafkaException as error:
             raise WeftError(f"sink {self.name}: the broker does not answer: {error.args[0].str()}") from None
 
@@ -104,37 +109,44 @@ class KafkaSink:
                 topic = topic_of(self.topic, answers.query)
                 self._make(topic)
                 for record in records(batch, answers, self.name):
-                    self._send(topic, note, **record)
+                    self._send(topic, note, failures, **record)
         self._settle(failures)
         for (topic, partition), count in sorted(arrived.items()):
             marker = {"batch": batch.number, "records": count, "run": batch.run, "watermark": batch.watermark}
             headers = {"marker": "commit", "batch": str(batch.number), "run": batch.run, "sink": self.name}
             value = json_values.text(marker)
-            self._send(topic, _raise_into(failures), value=value, headers=_encoded(headers), partition=partition)
+            note_marker = _raise_into(failures)
+            self._send(topic, note_marker, failures, value=value, headers=_encoded(headers), partition=partition)
         self._settle(failures)
 
     def close(self) -> None:
-        """Let go of the broker."""
-        self._producer = None
+        """Let go of the broker, and of what a failed delivery has left: its batch will be sent again as a whole."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None
 
-    def _send(self, topic: str, note: Any, **record: Any) -> None:
+    def _send(self, topic: str, note: Any, failures: list[KafkaError], **record: Any) -> None:
         assert self._producer is not None, "open() comes first"
         while True:
             try:
                 self._producer.produce(topic, on_delivery=note, **record)
             except BufferError:  # as many are under way as the client holds
                 self._producer.poll(0.5)
+                self._raise(failures)
             else:
                 self._producer.poll(0)
                 return
 
     def _settle(self, failures: list[KafkaError]) -> None:
         assert self._producer is not None, "open() comes first"
-        left = self._producer.flush(PATIENCE)
+        left = self._producer.flush(self.timeout)
+        self._raise(failures)
+        if left:
+            raise WeftError(f"sink {self.name}: {left} records did not arrive within {self.timeout:g} seconds")
+
+    def _raise(self, failures: list[KafkaError]) -> None:
         if failures:
             raise WeftError(f"sink {self.name}: records were not taken: {failures[0].str()}")
-        if left:
-            raise WeftError(f"sink {self.name}: {left} records did not arrive within {PATIENCE:.0f} seconds")
 
     def _make(self, topic: str) -> None:
         """Make a topic that is not there."""
@@ -142,7 +154,7 @@ class KafkaSink:
             return
         admin = AdminClient(dict(self._settings))
         try:
-            admin.create_topics([NewTopic(topic, self.partitions, -1)])[topic].result(PATIENCE)
+            admin.create_topics([NewTopic(topic, self.partitions, -1)])[topic].result(self.timeout)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise WeftError(f"sink {self.name}: topic {topic} cannot be made: {error.args[0].str()}") from None
@@ -204,4 +216,4 @@ def client_settings(servers: str, settings: Mapping[str, str] | None = None) -> 
         for name, value in os.environ.items()
         if name.startswith(ENVIRONMENT) and not name.startswith(f"{ENVIRONMENT}JAVA_")
     }
-    return {"bootstrap.servers": servers, "log_level": 3, **secret, **(settings or {})}
+    return {"bootstrap.servers": servers, "log_level": 2, **secret, **(settings or {})}

@@ -28,7 +28,7 @@ import time
 
 from pyarrow import fs
 
-from weft.errors import WeftError
+from weft.errors import UseError, WeftError
 from weft.job.sink import CommittedBatch
 from weft.sinks.shelf import Shelf
 from weft.store.folder import Folder
@@ -141,11 +141,11 @@ class ParquetSink:
         """Take the folder for the answers of one checkpoint: the batches of another one have the same numbers."""
         if self._run is None:
             if self.folder.queries():
-                raise WeftError(f"{self.folder.root} holds answers of another run: give another folder")
+                raise UseError(f"{self.folder.root} holds answers of another run: give another folder")
             self._write_run(run)
             self._run = run
         if self._run != run:
-            raise WeftError(f"{self.folder.root} holds the answers of another checkpoint: give another folder")
+            raise UseError(f"{self.folder.root} holds the answers of another checkpoint: give another folder")
 
     def _read_run(self) -> str | None:
         filesystem, path = self._hidden.open(RUN)

@@ -24,11 +24,13 @@ from sqlalchemy import URL, Connection, Engine, Table, create_engine, func, insp
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
-from weft.errors import WeftError
+from weft.errors import UseError, WeftError
 from weft.job.sink import CommittedBatch, QueryAnswers
 from weft.sinks.postgres_tables import Layout, layout, quoted
+from weft.store.postgres import answering_within
 
 OLDEST = 15
+PATIENCE = 300.0
 PASSWORD = "WEFT_POSTGRES_PASSWORD"
 
 
@@ -43,10 +45,22 @@ class PostgresSink:
         The name of a query's table.
     schema
         The schema of the tables; the first of the search path by default.
+    timeout
+        Seconds for which the server may say nothing though it owes an answer, before a delivery is given up and tried
+        again.
     """
 
-    def __init__(self, url: str, *, table: str = "{query}", schema: str | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        table: str = "{query}",
+        schema: str | None = None,
+        timeout: float = PATIENCE,
+        name: str | None = None,
+    ) -> None:
         self._url = address(url)
+        self._timeout = timeout
         self._pattern = table
         self._schema = schema
         into = f"{schema}.{table}" if schema else table
@@ -58,7 +72,7 @@ class PostgresSink:
     def open(self) -> None:
         """Reach the database."""
         # a connection a batch: one that broke while no batch came is never met again
-        self._engine = create_engine(self._url, poolclass=NullPool)
+        self._engine = answering_within(create_engine(self._url, poolclass=NullPool), self._timeout)
         self._layouts = {}
         try:
             with self._engine.connect() as connection:
@@ -66,7 +80,7 @@ class PostgresSink:
         except DBAPIError as error:
             raise self._failed("cannot be reached", error) from None
         if version < OLDEST:
-            raise WeftError(f"sink {self.name}: it is PostgreSQL {version}, but {OLDEST} or later is needed")
+            raise UseError(f"sink {self.name}: it is PostgreSQL {version}, but {OLDEST} or later is needed")
 
     def deliver(self, batch: CommittedBatch) -> None:
         """Upsert the answers of a batch, all or none."""

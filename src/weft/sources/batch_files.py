@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType
 
 from weft.errors import WeftError
+from weft.sources.nanoseconds import in_microseconds, nanosecond_columns
 from weft.store.location import Location
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
@@ -25,8 +26,9 @@ def read_files(
         raise WeftError(f"there is no file or folder {path}")
     chosen = kind or guess(path)
     reader = spark.read.format(chosen).options(**{**DEFAULTS.get(chosen, {}), **(options or {})})
+    nanoseconds = nanosecond_columns(spark, location, chosen)
     try:
-        rows = reader.load(location.for_spark)
+        rows = in_microseconds(reader.load(location.for_spark), nanoseconds)
     except PySparkException as error:
         raise WeftError(f"cannot read {path} as {chosen}: {str(error).splitlines()[0]}") from None
     names = {name.lower(): name for name in rows.columns}

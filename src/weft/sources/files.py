@@ -17,6 +17,7 @@ from weft.errors import WeftError
 from weft.query.names import quoted
 from weft.sources.batch_files import DEFAULTS, guess
 from weft.sources.dead_letters import DeadLetters
+from weft.sources.nanoseconds import as_numbers, in_microseconds, nanosecond_columns
 from weft.sources.payloads import Payload, parsed_rows, struct_of
 from weft.sources.source import LiveSource, mark
 from weft.store.folder import Folder
@@ -52,14 +53,15 @@ def file_source(
     given = {**DEFAULTS.get(kind, {}), **(options or {})}
     if given.get("multiLine", "false").lower() == "true":
         raise WeftError(f"{path}: a stream reads {kind} line by line, one record a line: multiLine cannot be had")
+    nanoseconds = nanosecond_columns(spark, location, kind)
     columns = struct_of(schema, path) if schema else inferred(spark, path, kind, given)
     reader = {name: value for name, value in given.items() if kind not in LINES or name.lower() in READER}
     if max_files is not None:
         reader["maxFilesPerTrigger"] = str(max_files)
     letters = Folder(dead) if dead is not None else None
     if kind not in LINES:
-        rows = spark.readStream.format(kind).schema(columns).options(**reader).load(location.for_spark)
-        return typed_time(rows, event_time, letters)
+        stream = spark.readStream.format(kind).schema(as_numbers(columns, nanoseconds)).options(**reader)
+        return typed_time(in_microseconds(stream.load(location.for_spark), nanoseconds), event_time, letters)
     parsing = {name: value for name, value in given.items() if name.lower() not in {*READER, "header", "inferschema"}}
     columns = with_time(columns, event_time)
     payload = Payload(kind, columns, parsing)

@@ -21,6 +21,13 @@ from weft.sources.source import LiveSource, mark
 from weft.store.folder import Folder
 
 ENVIRONMENT = "WEFT_KAFKA_JAVA_"
+PROMPT = {
+    "kafka.request.timeout.ms": "10000",
+    "kafka.default.api.timeout.ms": "15000",
+    "fetchOffset.numRetries": "2",
+    "kafkaConsumer.pollTimeoutMs": "30000",
+}
+"""A broker that is away is noticed after half a minute, not after minutes: nothing is lost, and the job says so."""
 READER = {
     *("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp", "endingoffsets", "failondataloss"),
     *("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "minpartitions", "maxrecordsperpartition"),
@@ -45,7 +52,7 @@ def kafka_source(
     parsing = {name: value for name, value in given.items() if name not in own}
     how = payload(spark, format or "json", schema, parsing, f"topic {topic}")
     add_packages(spark, KAFKA)
-    reader = {"startingOffsets": "earliest", **environment(), **own}
+    reader = {"startingOffsets": "earliest", **PROMPT, **environment(), **own}
     reader |= {"kafka.bootstrap.servers": servers, "subscribe": topic}
     raw = spark.readStream.format("kafka").options(**reader).load()
     bad = mark(

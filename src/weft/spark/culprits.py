@@ -4,6 +4,8 @@ Whose fault is a failure? A *control*, the plainest query that there is, goes th
 fails too, the source, the disk or the workers are at fault, and nobody is blamed. Else the queries are tried by halves:
 those that fail alone are to blame. If each half can be computed and all together cannot, twice, then the last query is
 to blame without which those before it can: it asks for more than is left.
+
+Workers and executors die of other things too. Nobody is blamed for what does not happen every time.
 """
 
 from __future__ import annotations
@@ -29,6 +31,10 @@ Run = Callable[[Sequence[str]], object]
 """Computes the queries of some names, or raises."""
 Control = Callable[[], object]
 """Raises if nothing can be computed at all."""
+CERTAIN = 2
+"""So many times more a query has to fail alone before it is blamed for anything but a value."""
+FRUITLESS = 4
+"""So often a computation is begun anew when it failed and nobody was to blame."""
 
 
 def surviving(
@@ -53,16 +59,18 @@ def surviving(
     (2, {'c': 'ValueError: it is c'})
     """
     failed: dict[str, str] = {}
-    is_second = False
+    fruitless = 0
     while True:
         left = [name for name in names if name not in failed]
         try:
             return compute(left), failed
         except Exception as error:
             found = blamed(left, error, attempt, control)
-            if not found and is_second:
+            if not found and fruitless:
                 found = last_straw(left, error, attempt)
-            is_second = not found
+            fruitless = 0 if found else fruitless + 1
+            if fruitless > FRUITLESS:
+                raise
             failed |= found
             for name, reason in found.items():
                 LOG.warning("query %s is left out: %s", name, reason)
@@ -84,7 +92,7 @@ def blamed(names: Sequence[str], error: Exception, attempt: Run, control: Contro
         raise error
     _clear(error, control)
     if len(names) == 1:
-        return {names[0]: reason}
+        return {names[0]: reason} if always_fails(names, error, attempt) else {}
     middle = len(names) // 2
     found = by_halves(names[:middle], attempt) | by_halves(names[middle:], attempt)
     if found and data_error(error) is None:
@@ -113,15 +121,20 @@ def by_halves(names: Sequence[str], run: Run) -> dict[str, str]:
         if reason is None:
             raise
         if len(names) == 1:
-            return {names[0]: reason}
+            return {names[0]: reason} if always_fails(names, error, run) else {}
     else:
         return {}
     middle = len(names) // 2
     return by_halves(names[:middle], run) | by_halves(names[middle:], run)
 
 
+def always_fails(names: Sequence[str], error: Exception, run: Run) -> bool:
+    """Whether a failure stands: a value fails every time, anything else has to do so again."""
+    return data_error(error) is not None or all(is_too_much(names, run) for _ in range(CERTAIN))
+
+
 def last_straw(names: Sequence[str], error: Exception, attempt: Run) -> dict[str, str]:
-    """The first query that cannot be computed together with all before it, and why.
+    """The first query that cannot be computed together with all before it, and why; none if all can by now.
 
     Examples
     --------
@@ -131,6 +144,8 @@ def last_straw(names: Sequence[str], error: Exception, attempt: Run) -> dict[str
     >>> last_straw([str(n) for n in range(8)], MemoryError(), attempt)
     {'5': 'together with the queries before it: it needs more memory than there is'}
     """
+    if not is_too_much(names, attempt):
+        return {}
     least, most = 1, len(names)
     while least < most:
         middle = (least + most) // 2

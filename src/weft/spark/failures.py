@@ -40,6 +40,11 @@ def data_error(error: Exception) -> str | None:
 
 _THROWN = re.compile(r"^(?:: |Caused by: )?([\w.$]+(?:Exception|Error|Throwable)\w*)(?:: (.*))?$", re.MULTILINE)
 """A line of Java's trace that names what was thrown, and not where."""
+_IN_NANOSECONDS = re.compile(r"TIMESTAMP\(NANOS|Expected Spark type timestamp\w*, actual Parquet type INT64")
+_NANOSECONDS = (
+    "if these are timestamps in nanoseconds, which Spark has not: write them in microseconds, "
+    "from pandas by to_parquet(..., coerce_timestamps='us', allow_truncated_timestamps=True)"
+)
 _WRAPPED = ("[STREAM_FAILED]", "[JOB_ABORTED]", "Job aborted")
 
 
@@ -61,7 +66,8 @@ def in_short(trace: str) -> str:
         return trace.strip().split("\n")[0]
     *above, cause = thrown
     spark = [message for message in above if message.startswith("[") and not message.startswith(_WRAPPED)]
-    return f"{spark[-1]}\n  {cause}" if spark and cause not in spark[-1] else cause
+    told = f"{spark[-1]}\n  {cause}" if spark and cause not in spark[-1] else cause
+    return f"{told}\n  {_NANOSECONDS}" if _IN_NANOSECONDS.search(trace) else told
 
 
 def spark_failure(error: Exception) -> str | None:

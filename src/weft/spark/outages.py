@@ -19,6 +19,7 @@ _UNREACHED = re.compile(
 )
 _LOST = re.compile(r"data may have been lost|OffsetOutOfRange|KAFKA_DATA_LOSS|SparkContext (was|has been) shut ?down")
 """What no waiting brings back."""
+_UNTOLD = "UnknownReason"
 _STORE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN, errno.EHOSTUNREACH),
     *(errno.ENETUNREACH, errno.ENETDOWN, errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT, errno.EREMOTEIO),
@@ -29,6 +30,14 @@ def source_is_away(error: BaseException) -> bool:
     """Whether Spark failed because it does not reach what it reads from."""
     trace = _trace(error)
     return bool(_UNREACHED.search(trace)) and not _LOST.search(trace)
+
+
+def may_be_away(error: BaseException) -> bool:
+    """Whether that may be so: of an error in a task whose class the driver does not know, Spark tells nothing at all.
+
+    Such classes are those of a connector that was added to a running session.
+    """
+    return source_is_away(error) or _UNTOLD in _trace(error)
 
 
 def store_is_away(error: BaseException) -> bool:

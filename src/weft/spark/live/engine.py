@@ -195,6 +195,9 @@ class LiveEngine:
                 self._reading.run()
                 if self.pace.available_now and self.pace.drain and not self._stopped:
                     self.job.drain()
+            if not self._reading.stopping.is_set():
+                # Spark ends a query without a word when another one is started on its checkpoint in the same process
+                self.job.lease.check()
             self.job.outbox.settle(self._reading.stopping.is_set)
         except BaseException as error:
             self._error = self._told(error)

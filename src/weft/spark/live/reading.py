@@ -14,7 +14,7 @@ from weft.catalog.status import Outage
 from weft.errors import WeftError
 from weft.job.patience import Patience, Presence
 from weft.spark.failures import spark_failure
-from weft.spark.outages import source_is_away, store_is_away
+from weft.spark.outages import may_be_away, store_is_away
 
 STEP = 0.5
 """Seconds between two looks at the query."""
@@ -151,4 +151,4 @@ class Reading:
 
 
 def _is_outage(error: BaseException) -> bool:
-    return source_is_away(error) or store_is_away(error)
+    return may_be_away(error) or store_is_away(error)
