@@ -20,6 +20,7 @@ from weft.job.history import History
 from weft.job.patience import Patience
 from weft.job.records import Settings
 from weft.job.sink import CommittedBatch
+from weft.query.limits import DEFAULT, Limits
 from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
 from weft.spark.live.finals_place import FinalsPlace
@@ -85,6 +86,7 @@ class Driven:
         sink: Collecting | None = None,
         finals: FinalsPlace | None = None,
         patience: Patience | None = None,
+        limits: Limits = DEFAULT,
     ) -> None:
         # as the live engine has it: its own session, with settings that suit the shared pass
         self.spark = spark.newSession()
@@ -94,7 +96,7 @@ class Driven:
         self.catalog = create_catalog(str(folder))
         history = History(Checkpoint(str(folder)))
         settings = history.settings(Settings(uuid4().hex, "s", "ts", lateness))
-        stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts")
+        stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts", limits)
         place = finals or finals_place()
         self.job = Job(
             history,

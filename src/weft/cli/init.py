@@ -65,6 +65,11 @@ trigger: 1 second
 # log_level: info
 # log_format: json
 
+# limits:                       # what one query may cause before it is stopped by name
+#   answers: 100000000
+#   keys: 10000000
+#   slices: 1000000
+#   value_bytes: 1048576
 # technique: auto
 # where slices become answers: driver, executors, or as the first rows tell; a checkpoint keeps to it
 # finals: auto

@@ -24,6 +24,7 @@ from weft.plan.explain import explain
 from weft.plan.model import BoundQuery, Plan
 from weft.plan.sheet import Sheet, sheet
 from weft.query.durations import spark_duration
+from weft.query.limits import Limits
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
 from weft.sources.specs import live_source
@@ -58,6 +59,8 @@ class Engine:
     nodes
         Over how many nodes, or nodes of which capacities, trees of queries are spread; by default over none where keys
         are enough to divide the work by.
+    limits
+        What one query may cause: answers, keys, and the size of values that are kept.
     """
 
     def __init__(
@@ -69,10 +72,12 @@ class Engine:
         optimizer: str = DEFAULT,
         model: ModelName = "calibrated",
         nodes: int | Sequence[float] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         check_optimizer(optimizer)
         self.spark = spark or local_session()
         self.technique = technique
+        self.limits = limits or Limits()
         constants = Constants.load(name_of(self.spark))
         self.weaving = Weaving(optimizer, model, capacities_of(nodes) if nodes is not None else (), constants)
         cores = buckets or self.spark.sparkContext.defaultParallelism
@@ -85,7 +90,7 @@ class Engine:
         """Name a DataFrame as a stream, with the column that holds its event time."""
         if name.lower() in self._streams:
             raise WeftError(f"there is a stream {name} already")
-        self._streams[name.lower()] = Stream(name, rows, event_time)
+        self._streams[name.lower()] = Stream(name, rows, event_time, self.limits)
         return self
 
     def sql(self, text: str) -> list[str]:
@@ -266,7 +271,7 @@ class Engine:
         return [bound.query for bound in self._queries.values() if bound.query.query.stream.lower() == mine]
 
     def _plan(self, stream: Stream, queries: Sequence[BoundQuery]) -> Plan:
-        plan = build(stream.name, stream.event_time, queries, self.technique)
+        plan = build(stream.name, stream.event_time, queries, self.technique, self.limits)
         return adapt_woven(plan, stream.rows, self.weaving, self.buckets)
 
     def _run_stream(self, stream: Stream, queries: Sequence[BoundQuery], folder: Folder) -> tuple[Plan, StepResult]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from weft.algebra.aggregates import Recipe
 from weft.algebra.measures import Measure
 from weft.plan.forest import Tree
+from weft.query.limits import DEFAULT, Limits
 from weft.query.model import Call, Expression, Part, Query, Window
 from weft.slicing.progression import Progression
 
@@ -236,6 +237,8 @@ class Plan:
     """Whether rows seem to come in the order of time, so that the tasks which read them share few slices."""
     nodes: int = 1
     """Over how many nodes trees are spread, in groupings whose trees are placed."""
+    limits: Limits = DEFAULT
+    """What each of its queries may cause."""
 
     @cached_property
     def predicates(self) -> tuple[Predicate, ...]:

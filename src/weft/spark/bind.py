@@ -26,8 +26,11 @@ from pyspark.sql.types import (
 from weft.algebra.aggregates import UnsupportedAggregateError, recipe
 from weft.errors import QueryError, WeftError
 from weft.plan.model import BoundCall, BoundQuery, Predicate
+from weft.query.limits import DEFAULT, Limits
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Expression, Output, Part, Query
 from weft.query.placeholders import replace_placeholders
+from weft.query.sizes import too_large
+from weft.spark.failures import SPARK_ERRORS, fault
 from weft.spark.rows import predicate_text
 
 Thing = TypeVar("Thing")
@@ -42,6 +45,8 @@ class Stream:
     name: str
     rows: DataFrame
     event_time: str
+    limits: Limits = DEFAULT
+    """What each query over it may cause."""
     _fields: dict[Expression, StructField] = field(default_factory=dict)
     _calls: dict[Call, StructField] = field(default_factory=dict)
     _outputs: dict[str, StructField] = field(default_factory=dict)
@@ -96,7 +101,13 @@ def bind(stream: Stream, queries: Sequence[Query]) -> tuple[list[Bound], list[Qu
     """Check queries against the stream; what is wrong with each bad one, and the good ones bound."""
     bound: list[Bound] = []
     errors: list[QueryError] = []
-    resolved = [_with_event_time(stream, query) for query in queries]
+    resolved = []
+    for query in queries:
+        error = too_large(query, stream.limits)
+        if error is None:
+            resolved.append(_with_event_time(stream, query))
+        else:
+            errors.append(error)
     _learn(stream, resolved)
     for query in resolved:
         try:
@@ -185,7 +196,7 @@ def _learn_all(
         return
     try:
         frame = select(*(column(thing).alias(f"c{number}") for number, thing in enumerate(wanted)))
-    except PySparkException:
+    except SPARK_ERRORS:
         if len(wanted) > 1:
             for half in (wanted[: len(wanted) // 2], wanted[len(wanted) // 2 :]):
                 _learn_all(half, known, column, select)
@@ -237,7 +248,7 @@ def _check_predicate(stream: Stream, query: Query) -> None:
         return
     try:
         stream.empty.select(F.expr(predicate_text(Predicate(query.where))))
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise _refused(query, error) from None
     stream._predicates.add(Predicate(query.where))
 
@@ -284,7 +295,7 @@ def _is_condition(stream: Stream, query: Query) -> bool:
 def _ask_spark(stream: Stream, query: Query) -> StructType:
     try:
         return stream.session.sql(query.shape.replace("{event_time}", stream.event_time)).schema
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise _refused(query, error) from None
 
 
@@ -306,7 +317,7 @@ def _bind_call(stream: Stream, query: Query, call: Call) -> BoundCall:
 def _explain_call(stream: Stream, query: Query, call: Call) -> None:
     try:
         stream.empty.agg(F.expr(call_text(call)))
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise _refused(query, error) from None
 
 
@@ -314,7 +325,7 @@ def _check_key(stream: Stream, query: Query, key: Expression) -> None:
     if key not in stream._fields:
         try:
             stream.empty.select(F.expr(key.sql))
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             raise _refused(query, error) from None
     _refuse_collation(query, stream._fields[key].dataType, key.at, "GROUP BY")
 
@@ -329,8 +340,10 @@ def _refuse_collation(query: Query, kind: DataType, at: int, what: str) -> None:
         )
 
 
-def _refused(query: Query, error: PySparkException) -> QueryError:
+def _refused(query: Query, error: Exception) -> QueryError:
     """Spark's own words, with the caret under the place that Spark means."""
+    if not isinstance(error, PySparkException):
+        return QueryError(f"Spark refuses it: {fault(error)}", text=query.text, query=query.name)
     message = error.getMessage() if error.getCondition() else str(error)
     contexts = error.getQueryContext() if isinstance(error, AnalysisException | ParseException) else []
     fragment = next((context.fragment() for context in contexts), "")

@@ -33,6 +33,7 @@ from weft.plan.sheet import QUERY, TEMPLATE, Sheet
 from weft.query.model import WINDOW, Window
 from weft.query.placeholders import replace_placeholders
 from weft.spark.bind import Bound
+from weft.spark.fetching import brought
 from weft.spark.packing import Packing
 from weft.spark.step import SUMMARY, Written, pack, summary_batch, tuned
 from weft.step.parquet import parquet_options
@@ -92,7 +93,7 @@ class Computation:
         with tuned(self.spark):
             packing = Packing.of(computed)
             task = writing_task(self.targets(names), packing, folder)
-            return packing.pack(computed).mapInArrow(task, SUMMARY).toArrow()
+            return brought(packing.pack(computed).mapInArrow(task, SUMMARY))
 
     def computed(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
         """The select lists of the queries ``names`` over their rows of the sheet, in columns shared by type."""

@@ -20,7 +20,7 @@ from weft.plan.model import BoundCall, BoundQuery, Grouping, Partial, Plan, Pred
 from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part, Window
 from weft.slicing.progression import Progression, contains, edges_of, may_nest
 from weft.spark.emission import EVERYTHING, Emission
-from weft.spark.panes import Answers, Measured, Panes, Passing, Slices, Stretch, windows_of
+from weft.spark.panes import Answers, LimitError, Measured, Panes, Passing, Slices, Stretch, windows_of
 
 GROUPING = "grouping"
 """The column that tells which grouping a slice belongs to."""
@@ -37,6 +37,11 @@ class Answer:
     windows: Array
     """The numbers of the distinct windows that appear."""
     failure: str | None = None
+
+
+def failed(query: BoundQuery, reason: str) -> Answer:
+    """A query that has no answers, and why."""
+    return Answer(query, None, np.zeros(1, np.int64), reason)
 
 
 def finals(plan: Plan, slices: pa.Table, emission: Emission = EVERYTHING) -> Iterator[Answer]:
@@ -74,7 +79,16 @@ def grouping_finals(
             by_keys.setdefault(frozenset(query.query.keys), []).append(query)
     for keys, queries in by_keys.items():
         slices = Slices.of(grouping, table, sorted(keys, key=lambda key: key.canonical), rows)
+        beyond = too_many_keys(int(slices.keys[-1]) + 1 if len(slices.keys) else 0, emission)
+        if beyond is not None:
+            yield from (failed(query, beyond) for query in queries)
+            continue
         yield from sliced_finals(slices, queries, technique, emission)
+
+
+def too_many_keys(count: int, emission: Emission) -> str | None:
+    """What to say of queries by so many keys; None if they may have them."""
+    return emission.limits.beyond("keys", count, f"it has {count:,} groups")
 
 
 def sliced_finals(
@@ -127,7 +141,10 @@ class Shared:
         """The answers of one query."""
         window = query.query.window
         panes = self.panes(window)
-        answers = self.windows(window, panes, self.emission.of(query))
+        try:
+            answers = self.windows(window, panes, self.emission.of(query))
+        except LimitError as error:
+            return failed(query, str(error))
         if not len(answers.windows):
             return Answer(query, None, answers.windows)
         try:
@@ -156,7 +173,7 @@ class Shared:
         wanted = (window, bounds)
         if wanted not in self._answers:
             # one range after another: only the last is worth its memory
-            self._answers = {wanted: windows_of(panes, window, bounds)}
+            self._answers = {wanted: windows_of(panes, window, bounds, self.emission.limits)}
         return self._answers[wanted]
 
     def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Measured, answers: Answers) -> pa.Array:

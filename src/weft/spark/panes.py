@@ -16,14 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
+from weft.algebra.lower import DataError
 from weft.algebra.measures import Array, Decoded, flatten
 from weft.algebra.monoids import max_int
 from weft.evaluate.bulk import prefix, reduce_segments
 from weft.evaluate.columns import Columns
 from weft.plan.model import Grouping, Partial, Predicate, key_column
+from weft.query.limits import DEFAULT, Limits
 from weft.query.model import Expression, Window
 from weft.slicing.progression import Progression
 from weft.spark.emission import LEAST, MOST
+
+
+class LimitError(DataError):
+    """A query would cause more than any may."""
 
 
 class Stretch(Protocol):
@@ -346,11 +352,19 @@ class Answers:
         return np.flatnonzero(seen) + least
 
 
-def windows_of(panes: Measured, window: Window, bounds: tuple[int, int] = (LEAST, MOST)) -> Answers:
+def windows_of(
+    panes: Measured,
+    window: Window,
+    bounds: tuple[int, int] = (LEAST, MOST),
+    limits: Limits = DEFAULT,
+) -> Answers:
     """Every window that holds at least one pane, for every key, if its number lies between the bounds."""
     step, width = extent(window)
     least, most = bounds
     count = count_windows(panes.keys, panes.numbers, step, width, least, most)
+    beyond = limits.beyond("answers", count, f"it would give {count:,} answers")
+    if beyond is not None:
+        raise LimitError(beyond)
     keys, numbers = np.empty(count, np.int32), np.empty(count, np.int64)
     lo, hi = np.empty(count, np.int64), np.empty(count, np.int64)
     fill_windows(panes.keys, panes.numbers, step, width, least, most, keys, numbers, lo, hi)

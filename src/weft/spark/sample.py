@@ -17,6 +17,7 @@ from weft.optimize.weaving import Seen, one_tree
 from weft.plan.build import join
 from weft.plan.model import Grouping, Plan
 from weft.slicing.edge_rate import MICROSECONDS
+from weft.spark.fetching import brought
 from weft.spark.rows import prepare
 
 SAMPLE_ROWS = 20_000
@@ -125,7 +126,7 @@ def look(plan: Plan, rows: DataFrame) -> list[Sampled]:
             F.xxhash64(F.lit(0), *shards).alias(f"shards{number}"),
             F.xxhash64(F.lit(0), *grouping.key_columns).alias(f"keys{number}"),
         ]
-    found = prepare(rows.limit(SAMPLE_ROWS), plan).select(*columns).toArrow()
+    found = brought(prepare(rows.limit(SAMPLE_ROWS), plan).select(*columns))
     arrays = [np.asarray(found.column(name).combine_chunks()) for name in found.column_names]
     parts = [arrays[at : at + 3] for at in range(0, len(arrays), 3)]
     return [Sampled(grouping, *part) for grouping, part in zip(plan.groupings, parts, strict=True)]

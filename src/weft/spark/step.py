@@ -13,13 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.measures import Array
 from weft.plan.model import Plan
 from weft.plan.placing import bucket_text, hash_text, node_text
 from weft.plan.sheet import sheet
+from weft.spark.emission import Emission
+from weft.spark.fetching import brought
 from weft.spark.finals import GROUPING, NODE, Answer, finals
 from weft.spark.packing import Packing
 from weft.spark.parts import AT_ONCE, HASH, Parts
@@ -39,6 +41,8 @@ SETTINGS = {
     # nothing to adapt; and where nothing comes in, it would drop the node that counts the rows
     "spark.sql.adaptive.enabled": "false",
 }
+READ = "read"
+"""The name under which Spark counts rows on their way."""
 SHEETS = "sheets"
 """The folder for what Spark has yet to compute select lists from."""
 SUMMARY = "query string, file string, rows bigint, windows binary, failure string, slices bigint"
@@ -108,9 +112,9 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         if query.direct:
             folder.make(query.name)
     folder.make_folder(SHEETS)
-    read = Observation("read")
+    # by name and not by an Observation: one whose job has failed leaves the next of its name waiting for ever
     observed = rows.observe(
-        read, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
+        READ, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
     )
     with tuned(spark), slices(observed, plan) as cut:
         nodes = node_text(plan, GROUPING)
@@ -120,8 +124,9 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         bucket = f"CAST({bucket_text(plan, buckets, GROUPING, HASH, NODE)} AS INT)"
         placed = hashed.selectExpr("*", f"{bucket} AS {BUCKET}")
         packed = packing.pack(placed.repartitionById(buckets, F.col(BUCKET)).drop(BUCKET))
-        summary = packed.mapInArrow(bucket_task(plan, packing, folder, AT_ONCE), SUMMARY).toArrow()
-        counted = read.get if cut.planned is None else observed_in(cut.planned, "read")
+        answered = packed.mapInArrow(bucket_task(plan, packing, folder, AT_ONCE), SUMMARY)
+        summary = brought(answered)
+        counted = observed_in(answered if cut.planned is None else cut.planned, READ)
     totals = Totals(
         rows_read=counted["rows"],
         rows_without_time=counted["rows"] - counted["timed"],
@@ -129,11 +134,16 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         answers=pc.sum(summary.column("rows")).as_py() or 0,
         seconds=time.perf_counter() - started,
     )
-    return StepResult(gather([query.name for query in plan.queries], summary), totals)
+    outcomes = gather([query.name for query in plan.queries], summary)
+    for outcome in outcomes.values():
+        # each bucket has kept to the limit, and all of them together may have gone beyond it
+        beyond = plan.limits.beyond("answers", outcome.rows, f"it gives {outcome.rows:,} answers")
+        outcome.failure = outcome.failure or beyond
+    return StepResult(outcomes, totals)
 
 
 def observed_in(frame: DataFrame, name: str) -> dict[str, int]:
-    """What was observed while only a part of Spark's plan ran, of which Spark does not tell by itself."""
+    """What was counted under a name while a frame's plan, or only a part of it, ran."""
     row = frame._jdf.queryExecution().observedMetrics().apply(name)
     return {column: row.getLong(at) for at, column in enumerate(row.schema().fieldNames())}
 
@@ -167,7 +177,7 @@ def bucket_task(
                 parts.add(pa.Table.from_batches([batch]))
             for table in parts.tables():
                 slices += len(table)
-                written += [writer.write(answer) for answer in finals(plan, table)]
+                written += [writer.write(answer) for answer in finals(plan, table, Emission(limits=plan.limits))]
         if slices:
             yield summary_batch([Written(None, slices=slices), *written])
 

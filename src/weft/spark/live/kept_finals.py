@@ -17,7 +17,7 @@ from weft.algebra.measures import Array, Decoded, flatten
 from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
 from weft.query.model import Expression, Window
 from weft.spark.emission import Emission
-from weft.spark.finals import Answer, Shared, slicing_of
+from weft.spark.finals import Answer, Shared, failed, slicing_of, too_many_keys
 from weft.spark.live.kept_panes import KeptPanes, reduce
 from weft.spark.live.key_numbers import KeyNumbers
 from weft.spark.panes import Measured, Panes, Passing, Slices, extent
@@ -133,6 +133,10 @@ class KeyedFinals:
                 by_predicate.setdefault(predicate, []).append((kept, due))
             elif self._batches - kept.seen > LAG or self._slices_since(kept.seen) > MANY:
                 self._catch_up(predicate, kept, emission)
+        beyond = self._beyond(emission)
+        if beyond is not None:
+            yield from (failed(query, beyond) for query in self.queries)
+            return
         values = self._numbers.values
         for some in by_predicate.values():
             for kept, due in some:
@@ -142,6 +146,13 @@ class KeyedFinals:
                     if len(answer.windows):
                         yield answer
         self._trim()
+
+    def _beyond(self, emission: Emission) -> str | None:
+        """What to say if more keys have panes than may; keys that are gone still have their numbers."""
+        if too_many_keys(self.keys, emission) is None:
+            return None
+        held = max((len(np.unique(kept.panes.keys)) for kept in self._kept.values()), default=0)
+        return too_many_keys(held, emission)
 
     def _slices_since(self, seen: int) -> int:
         return sum(len(one.keys) for one in self._log[seen - self._dropped :])

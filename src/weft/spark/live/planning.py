@@ -16,21 +16,20 @@ from weft.plan.build import build, join
 from weft.plan.layout import layouts
 from weft.plan.model import BoundQuery, Grouping, Plan
 from weft.plan.sheet import Sheet, sheet
+from weft.query.limits import Limits
 from weft.query.model import Window
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.culprits import blamed, control_of
 from weft.spark.emission import Emission
 from weft.spark.failures import fault
-from weft.spark.live.refeed import arrow_type
+from weft.spark.fetching import arrow_type
 from weft.spark.live.retained import END, START
 from weft.spark.packing import Packing
 from weft.spark.rows import slices
 from weft.spark.sample import adapt, look
 
 Value = TypeVar("Value")
-MOST_SLICES = 1_000_000
-"""So many slices of one key a query may need: 30 days by 1 second would be 2.6 million."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class LivePlan:
 
     def emission(self, after: int | None, until: int | None) -> Emission:
         """Which windows are answered while the watermark goes from one instant to another."""
-        return Emission(after, until, self.record.first)
+        return Emission(after, until, self.record.first, self.plan.limits)
 
 
 def _least(instants: Sequence[int | None]) -> int | None:
@@ -113,21 +112,24 @@ def bind_all(stream: Stream, texts: Mapping[str, str]) -> tuple[dict[str, Bound]
                 f"there is no stream {query.stream}", text=query.text, hint=f"there is {stream.name}", query=name
             )
     good, bad = bind(stream, queries)
-    bad += [error for one in good for error in (_equal_names(one), _too_large(one)) if error is not None]
+    limits = stream.limits
+    bad += [error for one in good for error in (_equal_names(one), _too_long(one, limits)) if error is not None]
     errors |= {error.query or "": error for error in bad}
     return {one.query.name: one for one in good if one.query.name not in errors}, errors
 
 
-def _too_large(bound: Bound) -> QueryError | None:
+def _too_long(bound: Bound, limits: Limits) -> QueryError | None:
     """What is wrong with a query of which every key would have to keep more slices than memory has room for."""
     window = bound.query.query.window
     slices = (2 if window.fragment else 1) * window.range // window.slide
-    if slices <= MOST_SLICES:
+    what = f"its windows overlap so much that every key would have {slices:,} slices"
+    beyond = limits.beyond("slices", slices, what)
+    if beyond is None:
         return None
     return QueryError(
-        f"its windows overlap so much that {slices:,} slices of every key would have to be kept",
+        beyond,
         text=bound.query.query.text,
-        hint=f"at most {MOST_SLICES:,} can be; a longer slide or a shorter range makes them fewer",
+        hint="a longer slide or a shorter range makes them fewer",
         query=bound.query.name,
     )
 
@@ -148,7 +150,8 @@ def _equal_names(bound: Bound) -> QueryError | None:
 
 def first_plan(stream: Stream, wanted: Wanted, rows: DataFrame | None, technique: str) -> PlanRecord:
     """The plan for a stream that has no state yet; ``rows`` show what only the data can tell."""
-    plan = build(stream.name, stream.event_time, [one.query for one in wanted.bound.values()], technique)
+    queries = [one.query for one in wanted.bound.values()]
+    plan = build(stream.name, stream.event_time, queries, technique, stream.limits)
     sampled = rows is not None and bool(plan.queries)
     if rows is not None and sampled:
         plan = fitted(stream, plan, rows)
@@ -169,7 +172,8 @@ def fitted(stream: Stream, plan: Plan, rows: DataFrame) -> Plan:
     by_name = {query.name: query for query in plan.queries}
 
     def of(names: Iterable[str]) -> Plan:
-        return build(plan.stream, plan.event_time, [by_name[name] for name in names], plan.technique)
+        queries = [by_name[name] for name in names]
+        return build(plan.stream, plan.event_time, queries, plan.technique, plan.limits)
 
     try:
         return adapt(plan, rows)
@@ -204,7 +208,9 @@ def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) ->
         grouping = join([Grouping((), tuple(kept))])
         groupings.append(replace(grouping, conditional=described["conditional"]))
     queries = tuple(query for grouping in groupings for query in grouping.queries)
-    plan = Plan(stream.name, stream.event_time, queries, tuple(groupings), same_as, record.technique)
+    plan = Plan(
+        stream.name, stream.event_time, queries, tuple(groupings), same_as, record.technique, limits=stream.limits
+    )
     if not groupings:
         return LivePlan(record, plan, bound, {}, Packing((), ()))
     with slices(stream.empty, plan) as cut:
