@@ -37,6 +37,8 @@ def spark() -> Iterator[object]:
         .config("spark.driver.host", "127.0.0.1")
         # much code that runs a few times: the optimising compiler would only take the cores from it
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        # as weft's own sessions have it: who runs out of memory fails its task, and not the JVM of all
+        .config("spark.executor.killOnFatalError.depth", "0")
         # a machine that sleeps for a while must not cost the context
         .config("spark.network.timeout", "7200s")
         .config("spark.executor.heartbeatInterval", "3600s")

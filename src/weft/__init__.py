@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._version import __version__
 from weft.errors import QueriesError, QueryError, WeftError
+from weft.query.limits import Limits
 from weft.store.cache import place_kernels
 
 if TYPE_CHECKING:
@@ -15,7 +16,17 @@ if TYPE_CHECKING:
     from weft.spark.answers import Answers
     from weft.spark.live.engine import LiveEngine
 
-__all__ = ["Answers", "Engine", "LiveEngine", "QueriesError", "QueryError", "SlidingWindow", "WeftError", "__version__"]
+__all__ = [
+    "Answers",
+    "Engine",
+    "Limits",
+    "LiveEngine",
+    "QueriesError",
+    "QueryError",
+    "SlidingWindow",
+    "WeftError",
+    "__version__",
+]
 
 place_kernels(Path(__file__).parent / "evaluate")
 

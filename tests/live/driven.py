@@ -21,6 +21,7 @@ from weft.job.patience import Patience
 from weft.job.records import Settings
 from weft.job.sink import CommittedBatch
 from weft.optimize.weaving import Weaving
+from weft.query.limits import DEFAULT, Limits
 from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
 from weft.spark.live.finals_place import FinalsPlace
@@ -87,6 +88,7 @@ class Driven:
         finals: FinalsPlace | None = None,
         patience: Patience | None = None,
         weaving: Weaving | None = None,
+        limits: Limits = DEFAULT,
         *,
         settle: bool = True,
     ) -> None:
@@ -98,7 +100,7 @@ class Driven:
         self.catalog = create_catalog(str(folder))
         history = History(Checkpoint(str(folder)))
         settings = history.settings(Settings(uuid4().hex, "s", "ts", lateness))
-        stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts")
+        stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts", limits)
         place = finals or finals_place()
         self.job = Job(
             history,

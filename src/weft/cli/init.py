@@ -71,6 +71,11 @@ trigger: 1 second
 # log_level: info
 # log_format: json
 
+# limits:                       # what one query may cause before it is stopped by name
+#   answers: 100000000
+#   keys: 10000000
+#   slices: 1000000
+#   value_bytes: 1048576
 # technique: auto
 # which queries share slices, by which cost model, on how many nodes
 # optimizer: weft

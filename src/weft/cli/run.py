@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,8 @@ from weft.errors import WeftError
 from weft.optimize.weaving import DEFAULT
 from weft.plan.explain import explain_running
 from weft.plan.record import GroupingRecord
+from weft.query.limits import DEFAULT as DEFAULT_LIMITS
+from weft.query.limits import NAMES, Limits
 from weft.query.sparksql import parse_file
 from weft.query.statements import is_empty
 from weft.store.folder import Folder
@@ -44,6 +47,9 @@ Format = Annotated[
 Options = Annotated[list[str] | None, typer.Option("--option", metavar="K=V", help="An option for Spark's reader.")]
 Technique = Annotated[str, typer.Option(help="How answers are built from slices; auto chooses for each aggregate.")]
 Out = Annotated[str, typer.Option(metavar="DIR", help="The folder for the answers, a path or a URL.")]
+Limit = Annotated[
+    list[str] | None, typer.Option(metavar="K=N", help="What one query may cause: answers, keys or value_bytes.")
+]
 
 
 def run_command(
@@ -58,6 +64,7 @@ def run_command(
     optimizer: Optimizer = DEFAULT,
     model: Model = "calibrated",
     nodes: Nodes = None,
+    limit: Limit = None,
     master: Master = None,
     memory: Memory = None,
     conf: Conf = None,
@@ -71,6 +78,7 @@ def run_command(
     if target.exists() and not overwrite:
         raise typer.BadParameter(f"{out} is there already; give another folder or say --overwrite", param_hint="--out")
     asked = Asked(read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes))
+    asked.limits = limits_of(limit or ())
     from weft.spark.progress import watched
 
     begin_log("warning")
@@ -187,6 +195,7 @@ class Asked:
         self.text, self.event_time, self.format, self.technique, self.weave = text, event_time, format, technique, weave
         self.sources = pairs(source, "--source", "NAME=PATH")
         self.options = pairs(option, "--option")
+        self.limits = DEFAULT_LIMITS
         self.places = [Location.of(path) for path in self.sources.values()]
 
     def engine(self, spark: SparkSession, phases: Phases) -> Engine:
@@ -200,6 +209,7 @@ class Asked:
             optimizer=self.weave.optimizer,
             model=self.weave.model,
             nodes=self.weave.capacities,
+            limits=self.limits,
         )
         phases.begin("reading queries")
         for name, path in self.sources.items():
@@ -207,6 +217,24 @@ class Asked:
             engine.stream(name, rows, self.event_time)
         engine.sql(self.text)
         return engine
+
+
+def limits_of(given: Sequence[str]) -> Limits:
+    """Limits as they are written on the command line.
+
+    Examples
+    --------
+    >>> limits_of(["answers=1000"]).answers
+    1000
+    """
+    found: dict[str, int] = {}
+    for name, value in pairs(list(given), "--limit", "K=N").items():
+        if name not in NAMES:
+            raise typer.BadParameter(f"there is no limit {name}; there is {', '.join(NAMES)}", param_hint="--limit")
+        if not value.isdecimal():
+            raise typer.BadParameter(f"{name}: {value} is no whole number", param_hint="--limit")
+        found[name] = int(value)
+    return Limits(**found)
 
 
 def _report(console: Console, answers: Answers, out: str) -> None:

@@ -100,6 +100,10 @@ def stream_command(
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="human or json.")] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=N", help="What one query may cause: answers, keys, slices or value_bytes."),
+    ] = None,
     technique: Annotated[str | None, typer.Option(help="How answers are built from slices.")] = None,
     optimizer: Annotated[str | None, typer.Option(metavar="NAME", help="Which queries share slices: weft, ...")] = None,
     model: Annotated[
@@ -158,6 +162,7 @@ def stream_command(
         ("packages",): ("--packages", separated(packages)),
         **_source(source),
         **_each(option, "--option", ("source", "options")),
+        **_each(limit, "--limit", ("limits",)),
         **_each(conf, "--conf", ("spark",)),
     }
     said = {at: value for at, value in given.items() if value[1] is not None}

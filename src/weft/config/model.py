@@ -10,6 +10,7 @@ from weft.config.fields import Duration, Names, Nodes, Options, Size, WritableFo
 from weft.config.secrets import secrets_in
 from weft.config.section import Section
 from weft.config.sinks import SinkConfig, in_full
+from weft.query.limits import DEFAULT, Limits
 from weft.store.location import Location
 
 NOT_FILES = ("kafka", "rate", "rate-micro-batch", "socket")
@@ -42,6 +43,20 @@ class SourceConfig(Section):
         return revealed(self.options)
 
 
+class LimitsConfig(Section):
+    """What one query may cause before it is stopped by name; docs/live.md tells what each counts."""
+
+    answers: int = Field(default=DEFAULT.answers, ge=1)
+    keys: int = Field(default=DEFAULT.keys, ge=1)
+    slices: int = Field(default=DEFAULT.slices, ge=1)
+    value_bytes: int = Field(default=DEFAULT.value_bytes, ge=1)
+
+    @property
+    def limits(self) -> Limits:
+        """The same for those who do not read settings."""
+        return Limits(**self.model_dump())
+
+
 class StreamConfig(Section):
     """A job: from what, to where, how."""
 
@@ -69,6 +84,7 @@ class StreamConfig(Section):
     """Microseconds after which a batch that is still under way, or a start, has ``/healthz`` tell of it."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["human", "json"] = "human"
+    limits: LimitsConfig = Field(default_factory=LimitsConfig)
     technique: str = "auto"
     optimizer: str = "weft"
     """Which queries share slices."""

@@ -25,6 +25,7 @@ from weft.plan.explain import explain
 from weft.plan.model import BoundQuery, Plan
 from weft.plan.sheet import Sheet, sheet
 from weft.query.durations import spark_duration
+from weft.query.limits import Limits
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
 from weft.sources.specs import live_source
@@ -59,6 +60,8 @@ class Engine:
     nodes
         Over how many nodes, or nodes of which capacities, trees of queries are spread; by default over none where keys
         are enough to divide the work by.
+    limits
+        What one query may cause: answers, keys, and the size of values that are kept.
     """
 
     def __init__(
@@ -70,10 +73,12 @@ class Engine:
         optimizer: str = DEFAULT,
         model: ModelName = "calibrated",
         nodes: int | Sequence[float] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         check_optimizer(optimizer)
         self.spark = spark or local_session()
         self.technique = technique
+        self.limits = limits or Limits()
         self.weaving = weaving_on(self.spark, optimizer, model, nodes)
         cores = buckets or self.spark.sparkContext.defaultParallelism
         count = len(self.weaving.capacities) or 1
@@ -85,7 +90,7 @@ class Engine:
         """Name a DataFrame as a stream, with the column that holds its event time."""
         if name.lower() in self._streams:
             raise WeftError(f"there is a stream {name} already")
-        self._streams[name.lower()] = Stream(name, rows, event_time)
+        self._streams[name.lower()] = Stream(name, rows, event_time, self.limits)
         return self
 
     def sql(self, text: str) -> list[str]:
@@ -270,6 +275,7 @@ class Engine:
     def _plan(self, stream: Stream, queries: Sequence[BoundQuery]) -> Plan:
         asked = Asked(
             *(stream.name, stream.event_time, queries, self.weaving, self.technique, self.buckets),
+            limits=self.limits,
             look=lambda drafted: look(drafted, stream.rows),
         )
         return planner.plan(asked).plan

@@ -129,7 +129,7 @@ def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *
         dead=config.bad_records_folder,
     )
     return LiveEngine(
-        Stream(source.name, found.rows.drop(BAD), source.event_time),
+        Stream(source.name, found.rows.drop(BAD), source.event_time, config.limits.limits),
         found,
         config.checkpoint,
         source.lateness,

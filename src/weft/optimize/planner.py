@@ -28,6 +28,7 @@ from weft.plan.build import (
 )
 from weft.plan.model import BoundQuery, Grouping, Plan, key_column
 from weft.plan.record import UNKEPT, GroupingRecord, PlanRecord, described, restored, restored_grouping
+from weft.query.limits import DEFAULT, Limits
 from weft.slicing.progression import Progression
 
 FEW_PREDICATES = 4
@@ -85,6 +86,8 @@ class Asked:
     technique: str = "auto"
     partitions: int = 1
     """In how many parts keys are split."""
+    limits: Limits = DEFAULT
+    """What each query may cause."""
     look: Look | None = None
     """None if there are no rows to look at."""
     keeps: bool = False
@@ -117,7 +120,8 @@ Stage = Callable[[Draft], Draft]
 
 def plan(asked: Asked, previous: Previous | None = None) -> Draft:
     """Who shares what: all that is to be known before a step, or the next one of a running stream."""
-    begun = Plan(asked.stream, asked.event_time, tuple(asked.queries), technique=asked.technique)
+    queries = tuple(asked.queries)
+    begun = Plan(asked.stream, asked.event_time, queries, technique=asked.technique, limits=asked.limits)
     draft = Draft(asked, begun, previous=previous)
     for stage in STAGES:
         draft = stage(draft)
@@ -316,7 +320,7 @@ def write_down(draft: Draft) -> Draft:
     """The record of a new plan, or the plan of a new record."""
     if draft.record is not None:
         bound = {query.name: query for query in draft.asked.queries}
-        made = restored(draft.asked.stream, draft.asked.event_time, draft.record, bound)
+        made = restored(draft.asked.stream, draft.asked.event_time, draft.record, bound, draft.asked.limits)
         return replace(draft, plan=made)
     groupings = described(draft.plan, [f"g{number}" for number in range(len(draft.plan.groupings))])
     return replace(

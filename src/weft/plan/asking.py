@@ -7,12 +7,17 @@ rows alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+import pyarrow as pa
 
 from weft.plan.layout import may_overflow
 from weft.plan.model import BoundQuery, Predicate, digest, key_column
 from weft.query.model import Expression
+
+KEEPING = frozenset({"min", "max", "min_by", "max_by"})
+"""Aggregates whose partials are values of their arguments; those of others are numbers."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,8 @@ class Asked:
     expression: Expression
     column: str
     rows: Predicate
+    kept: pa.DataType | None = field(default=None, compare=False)
+    """The type of its values, where these are kept as they are: as keys, or by the aggregate."""
 
     @cached_property
     def name(self) -> str:
@@ -36,13 +43,15 @@ class Asked:
 
 def asked_by(query: BoundQuery) -> Iterator[Asked]:
     """All that a query wants evaluated; something may come twice."""
-    for key in query.query.keys:
-        yield Asked(key, key_column(key), query.predicate)
+    for key, kind in zip(query.query.keys, query.key_types, strict=True):
+        yield Asked(key, key_column(key), query.predicate, kind)
     for call in query.calls:
         summed = {may_overflow(template, call) for partial in call.partials for template in partial.measure.columns}
-        for argument in call.call.arguments:
+        keeps = call.call.function in KEEPING
+        for argument, kind in zip(call.call.arguments, call.types, strict=True):
             for one in summed:
-                yield Asked(argument, argument_column(argument, one), query.predicate_of(call))
+                column = argument_column(argument, one)
+                yield Asked(argument, column, query.predicate_of(call), kind if keeps else None)
 
 
 def argument_column(argument: Expression, summed: bool) -> str:

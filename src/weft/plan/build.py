@@ -8,6 +8,7 @@ from dataclasses import replace
 from weft.evaluate.registry import technique_named
 from weft.evaluate.technique import TechniqueError
 from weft.plan.model import BoundQuery, Grouping, Plan
+from weft.query.limits import DEFAULT, Limits
 from weft.query.model import Query
 from weft.slicing.progression import composite
 
@@ -80,9 +81,15 @@ def check_technique(plan: Plan) -> Plan:
 STAGES: tuple[Stage, ...] = (check_technique, equal_queries_become_one, group_by_keys, cut_at_all_edges)
 
 
-def build(stream: str, event_time: str, queries: Iterable[BoundQuery], technique: str = "auto") -> Plan:
+def build(
+    stream: str,
+    event_time: str,
+    queries: Iterable[BoundQuery],
+    technique: str = "auto",
+    limits: Limits = DEFAULT,
+) -> Plan:
     """The plan of one shared pass over ``stream`` for all ``queries``."""
-    plan = Plan(stream, event_time, tuple(queries), technique=technique)
+    plan = Plan(stream, event_time, tuple(queries), technique=technique, limits=limits)
     for stage in STAGES:
         plan = stage(plan)
     return plan

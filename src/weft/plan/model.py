@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from weft.algebra.measure import Measure, Recipe
 from weft.plan.forest import Tree
+from weft.query.limits import DEFAULT, Limits
 from weft.query.model import Call, Expression, Part, Query
 from weft.slicing.progression import Progression
 from weft.slicing.time_window import TimeWindow
@@ -247,6 +248,8 @@ class Plan:
     """Whether rows seem to come in the order of time, so that the tasks which read them share few slices."""
     nodes: int = 1
     """Over how many nodes trees are spread, in groupings whose trees are placed."""
+    limits: Limits = DEFAULT
+    """What each of its queries may cause."""
 
     @cached_property
     def predicates(self) -> tuple[Predicate, ...]:

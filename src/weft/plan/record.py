@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 from weft.plan.build import grouping_of
 from weft.plan.forest import Tree
 from weft.plan.model import BoundQuery, Grouping, Plan
+from weft.query.limits import DEFAULT, Limits
 from weft.slicing.edge_rate import edge_rate
 from weft.slicing.progression import Progression, contains
 
@@ -178,7 +179,9 @@ def cuts_of(progressions: Iterable[Progression]) -> tuple[Cut, ...]:
     return tuple((edge.step, edge.offset) for edge in progressions)
 
 
-def restored(stream: str, event_time: str, record: PlanRecord, bound: Mapping[str, BoundQuery]) -> Plan:
+def restored(
+    stream: str, event_time: str, record: PlanRecord, bound: Mapping[str, BoundQuery], limits: Limits = DEFAULT
+) -> Plan:
     """The plan that a record stands for; queries that ask the same from the same window on are answered once."""
     same_as: dict[str, str] = {}
     groupings = []
@@ -192,7 +195,7 @@ def restored(stream: str, event_time: str, record: PlanRecord, bound: Mapping[st
                 same_as[name] = first.name
         groupings.append(restored_grouping(one, list(originals.values())))
     queries = tuple(query for grouping in groupings for query in grouping.queries)
-    return Plan(stream, event_time, queries, tuple(groupings), same_as, record.technique)
+    return Plan(stream, event_time, queries, tuple(groupings), same_as, record.technique, limits=limits)
 
 
 def restored_grouping(record: GroupingRecord, queries: Sequence[BoundQuery]) -> Grouping:

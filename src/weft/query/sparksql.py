@@ -11,6 +11,7 @@ from weft.query.dialect import WeftSpark
 from weft.query.grouping import read_grouping
 from weft.query.model import WINDOW, Output, Part, Query
 from weft.query.names import Names
+from weft.query.naming import refused_name
 from weft.query.outputs import Rewriter
 from weft.query.scalars import Scalars
 from weft.query.selects import SelectParser
@@ -117,6 +118,9 @@ def _name(
         name = statement.name or next(
             name for number in count(position) if (name := f"q{number}") not in given and name not in used
         )
+        if (refusal := refused_name(name)) is not None:
+            errors.append(statement.source.error(statement.name_at, refusal))
+            continue
         replaces = statement.replaces and name.lower() in before
         if name.lower() in used and not replaces:
             errors.append(statement.source.error(statement.name_at, refusals.duplicate(name)))

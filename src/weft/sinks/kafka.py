@@ -25,6 +25,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -39,6 +40,8 @@ PATIENCE = 30.0
 """Seconds that a broker may take to answer."""
 ENVIRONMENT = "WEFT_KAFKA_"
 QUERY = "{query}"
+LONGEST = 249
+"""Characters that the name of a topic may have."""
 
 
 class KafkaSink:
@@ -204,9 +207,14 @@ def topic_of(pattern: str, query: str) -> str:
     --------
     >>> topic_of("answers", "delays"), topic_of("weft-{query}", "delays by hour")
     ('answers', 'weft-delays_20by_20hour')
+    >>> len(topic_of("weft-{query}", "d" * 249))
+    249
     """
     legal = re.sub(r"[^A-Za-z0-9._-]", lambda found: "".join(f"_{byte:02x}" for byte in found[0].encode()), query)
-    return pattern.replace(QUERY, legal)
+    topic = pattern.replace(QUERY, legal)
+    if len(topic) <= LONGEST:
+        return topic
+    return f"{topic[: LONGEST - 17]}_{blake2b(topic.encode(), digest_size=8).hexdigest()}"
 
 
 def client_settings(servers: str, settings: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -81,6 +81,9 @@ class Answers(Mapping[str, DataFrame]):
     def __len__(self) -> int:
         return len(self._staged.bound)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._staged.bound
+
     def __getitem__(self, name: str) -> DataFrame:
         if name not in self._staged.bound:
             raise KeyError(f"there is no query {name}; there are {', '.join(self)}")

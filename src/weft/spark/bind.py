@@ -29,8 +29,11 @@ from weft.algebra.aggregate import UnsupportedAggregateError
 from weft.algebra.registry import AGGREGATES
 from weft.errors import QueryError, WeftError
 from weft.plan.model import BoundCall, BoundQuery
+from weft.query.limits import DEFAULT, Limits
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Expression, Output, Part, Query
 from weft.query.placeholders import replace_placeholders
+from weft.query.sizes import too_large
+from weft.spark.failures import SPARK_ERRORS, fault
 
 Thing = TypeVar("Thing")
 
@@ -44,6 +47,8 @@ class Stream:
     name: str
     rows: DataFrame
     event_time: str
+    limits: Limits = DEFAULT
+    """What each query over it may cause."""
     _fields: dict[Expression, StructField] = field(default_factory=dict)
     _calls: dict[Call, StructField] = field(default_factory=dict)
     _outputs: dict[str, StructField] = field(default_factory=dict)
@@ -109,7 +114,13 @@ def bind(stream: Stream, queries: Sequence[Query]) -> tuple[list[Bound], list[Qu
     """Check queries against the stream; what is wrong with each bad one, and the good ones bound."""
     bound: list[Bound] = []
     errors: list[QueryError] = []
-    resolved = [_with_event_time(stream, query) for query in queries]
+    resolved = []
+    for query in queries:
+        error = too_large(query, stream.limits)
+        if error is None:
+            resolved.append(_with_event_time(stream, query))
+        else:
+            errors.append(error)
     _learn(stream, resolved)
     for query in resolved:
         try:
@@ -207,7 +218,7 @@ def _learn_all(
     try:
         frame = select(*(column(thing).alias(f"c{number}") for number, thing in enumerate(wanted)))
         learned = is_repeatable(frame, node)
-    except PySparkException:
+    except SPARK_ERRORS:
         learned = False
     if learned:
         known.update(zip(wanted, frame.schema.fields, strict=True))
@@ -316,7 +327,7 @@ def _explain(query: Query, at: int, select: Callable[[], DataFrame]) -> NoReturn
     """Say why an expression of a query could not be learned: in Spark's words, or as something that changes."""
     try:
         select()
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise _refused(query, error) from None
     raise QueryError(
         "a function in it is random, or an aggregate of your own",
@@ -366,7 +377,7 @@ def _is_condition(stream: Stream, query: Query) -> bool:
 def _ask_spark(stream: Stream, query: Query) -> StructType:
     try:
         return stream.session.sql(query.shape.replace("{event_time}", stream.event_time)).schema
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise _refused(query, error) from None
 
 
@@ -411,8 +422,10 @@ def _refuse_collation(query: Query, kind: DataType, at: int, what: str) -> None:
         )
 
 
-def _refused(query: Query, error: PySparkException) -> QueryError:
+def _refused(query: Query, error: Exception) -> QueryError:
     """Spark's own words, with the caret under the place that Spark means."""
+    if not isinstance(error, PySparkException):
+        return QueryError(f"Spark refuses it: {fault(error)}", text=query.text, query=query.name)
     message = error.getMessage() if error.getCondition() else str(error)
     contexts = error.getQueryContext() if isinstance(error, AnalysisException | ParseException) else []
     fragment = next((context.fragment() for context in contexts), "")

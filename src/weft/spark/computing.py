@@ -34,6 +34,7 @@ from weft.query.model import WINDOW
 from weft.query.placeholders import replace_placeholders
 from weft.slicing.time_window import TimeWindow
 from weft.spark.bind import Bound
+from weft.spark.fetching import brought
 from weft.spark.packed import packed, packing_of
 from weft.spark.step import SUMMARY, Written, pack, summary_batch, tuned
 from weft.step.packing import Packing
@@ -94,7 +95,7 @@ class Computation:
         with tuned(self.spark):
             packing = packing_of(computed)
             task = writing_task(self.targets(names), packing, folder)
-            return packed(computed, packing).mapInArrow(task, SUMMARY).toArrow()
+            return brought(packed(computed, packing).mapInArrow(task, SUMMARY))
 
     def computed(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
         """The select lists of the queries ``names`` over their rows of the sheet, in columns shared by type."""

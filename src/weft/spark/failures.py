@@ -23,6 +23,8 @@ class JvmGoneError(WeftError):
         )
 
 
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""What Spark fails with: an error that it has words for, or what Java threw, such as a stack that overflowed."""
 DATA = ("22", "P0001")
 """How SQLSTATEs begin that tell of values: of data, and those that ``raise_error`` gives."""
 

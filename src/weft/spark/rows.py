@@ -9,16 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType
 
-from weft.plan.asking import argument_column, asked_by
+from weft.plan.asking import Asked, argument_column, asked_by
 from weft.plan.layout import SLICE, Slot, Use, layout
 from weft.plan.model import BITS, Plan, Predicate, batched, key_column
 from weft.query.model import Expression
 from weft.query.names import quoted
+from weft.query.sizes import ELEMENT
 from weft.slicing.progression import Progression
 from weft.spark.unmerged import unmerged
 from weft.step.state import GROUPING
@@ -148,8 +150,12 @@ def _signature(plan: Plan, predicates: Sequence[Predicate]) -> str:
 def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
     """Keys, slices, signatures and aggregates' arguments, and nothing else."""
     columns: dict[str, str] = {}
+    checked: dict[str, str] = {}
     for (name, expression), askers in _askers(plan).items():
-        columns[name] = _guarded(plan, expression, askers)
+        columns[name] = _guarded(plan, expression, {asked.rows for asked in askers})
+        length = next((text for asked in askers if (text := length_text(name, asked.kept))), None)
+        if length is not None:
+            checked[name] = _not_longer(name, length, plan.limits.value_bytes)
     for grouping in plan.groupings:
         columns[grouping.slice_column] = slice_start(TIME, grouping.progressions)
         for name, word in grouping.signatures:
@@ -161,16 +167,34 @@ def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
     for number, grouping in enumerate(plan.groupings):
         if not grouping.wants_everything:
             columns[f"{WANTED}{number}"] = _any(plan, {query.predicate for query in grouping.queries})
-    return rows.selectExpr(*(f"{text} AS {name}" for name, text in columns.items()))
+    made = rows.selectExpr(*(f"{text} AS {name}" for name, text in columns.items()))
+    # above what makes the values, so that none is made twice
+    return made.selectExpr(*(f"{checked.get(name, name)} AS {name}" for name in columns)) if checked else made
 
 
-def _askers(plan: Plan) -> dict[tuple[str, Expression], set[Predicate]]:
-    """Every key and argument, and which rows it is wanted for."""
-    askers: dict[tuple[str, Expression], set[Predicate]] = {}
+def _askers(plan: Plan) -> dict[tuple[str, Expression], list[Asked]]:
+    """Every key and argument, and who wants it for which rows."""
+    askers: dict[tuple[str, Expression], list[Asked]] = {}
     for query in plan.queries:
         for asked in asked_by(query):
-            askers.setdefault((asked.column, asked.expression), set()).add(asked.rows)
+            askers.setdefault((asked.column, asked.expression), []).append(asked)
     return askers
+
+
+def length_text(name: str, kind: pa.DataType | None) -> str | None:
+    """How many bytes a value has, as Spark SQL; None for types whose values are all alike."""
+    if kind is None:
+        return None
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return f"octet_length({name})"
+    return f"{ELEMENT} * size({name})" if pa.types.is_list(kind) or pa.types.is_map(kind) else None
+
+
+def _not_longer(name: str, length: str, most: int) -> str:
+    """The value, or an error where it is longer than any may be."""
+    said = f"'a value of ', format_number({length}, 0), ' bytes would be kept, and may have {most:,}: "
+    said += "a larger limit is set by limits.value_bytes'"
+    return f"CASE WHEN {length} > {most} THEN raise_error(concat({said})) ELSE {name} END"
 
 
 def _guarded(plan: Plan, expression: Expression, askers: set[Predicate]) -> str:

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from weft.optimize.sampled import Sampled
 from weft.plan.model import Plan
+from weft.spark.fetching import brought
 from weft.spark.rows import prepare
 
 SAMPLE_ROWS = 20_000
@@ -23,7 +24,7 @@ def look(plan: Plan, rows: DataFrame) -> list[Sampled]:
             F.xxhash64(F.lit(0), *shards).alias(f"shards{number}"),
             F.xxhash64(F.lit(0), *grouping.key_columns).alias(f"keys{number}"),
         ]
-    found = prepare(rows.limit(SAMPLE_ROWS), plan).select(*columns).toArrow()
+    found = brought(prepare(rows.limit(SAMPLE_ROWS), plan).select(*columns))
     arrays = [np.asarray(found.column(name).combine_chunks()) for name in found.column_names]
     parts = [arrays[at : at + 3] for at in range(0, len(arrays), 3)]
     return [Sampled(grouping, *part) for grouping, part in zip(plan.groupings, parts, strict=True)]

@@ -19,10 +19,10 @@ from pyspark.sql import functions as F
 from weft.algebra.numbers import Array
 from weft.plan.model import Plan
 from weft.plan.placing import bucket_text, hash_text, node_text
+from weft.spark.fetching import brought
 from weft.spark.packed import packed, packing_of
 from weft.spark.rows import slices
 from weft.step.answers import Answer
-from weft.step.emission import EVERYTHING
 from weft.step.parquet import parquet_options, write_parquet
 from weft.step.parts import AT_ONCE, HASH, Parts
 from weft.step.state import GROUPING, NODE, unretained
@@ -132,7 +132,7 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         bucketed = placed.repartitionById(buckets, F.col(BUCKET)).drop(BUCKET)
         task = bucket_task(StepPlan(plan, numbered_ids(plan), packing), folder, AT_ONCE)
         answered = packed(bucketed, packing).mapInArrow(task, SUMMARY)
-        summary = answered.toArrow()
+        summary = brought(answered)
         counted = observed_in(answered if cut.planned is None else cut.planned, READ)
     totals = Totals(
         rows_read=counted["rows"],
@@ -141,7 +141,12 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         answers=pc.sum(summary.column("rows")).as_py() or 0,
         seconds=time.perf_counter() - started,
     )
-    return StepResult(gather([query.name for query in plan.queries], summary), totals)
+    outcomes = gather([query.name for query in plan.queries], summary)
+    for outcome in outcomes.values():
+        # each bucket has kept to the limit, and all of them together may have gone beyond it
+        beyond = plan.limits.beyond("answers", outcome.rows, f"it gives {outcome.rows:,} answers")
+        outcome.failure = outcome.failure or beyond
+    return StepResult(outcomes, totals)
 
 
 def observed_in(frame: DataFrame, name: str) -> dict[str, int]:
@@ -185,7 +190,7 @@ def bucket_task(
                 parts.add(pa.Table.from_batches([batch]))
             for table in parts.tables():
                 slices += len(table)
-                answers = turn_once(plan, unretained(plan, table), EVERYTHING)
+                answers = turn_once(plan, unretained(plan, table), plan.emission(None, None))
                 written += [writer.write(answer) for answer in answers]
         if slices:
             yield summary_batch([Written(None, slices=slices), *written])

@@ -86,7 +86,7 @@ class Shared:
         wanted = (window, bounds)
         if wanted not in self._answers:
             # one range after another: only the last is worth its memory
-            self._answers = {wanted: windows_of(panes, window, bounds)}
+            self._answers = {wanted: windows_of(panes, window, bounds, self.emission.limits)}
         return self._answers[wanted]
 
     def _aggregate(self, query: BoundQuery, call: BoundCall, panes: Measured, answers: WindowRows) -> pa.Array:

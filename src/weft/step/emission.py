@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from weft.plan.model import BoundQuery
+from weft.query.limits import DEFAULT, Limits
 from weft.slicing.time_window import TimeWindow
 
 
@@ -28,6 +29,8 @@ class Emission:
     until: int | None = None
     first: Mapping[str, int] = field(default_factory=dict)
     """By a query's name: when its first window may start, where it came after the stream had begun."""
+    limits: Limits = DEFAULT
+    """How many answers a query may have, and how many keys."""
 
     def numbers(self, window: TimeWindow, name: str = "") -> tuple[int, int]:
         """The least and the largest number of a window that is answered now; the first is larger if none is."""

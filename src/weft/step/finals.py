@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.numbers import Array
+from weft.algebra.numbers import Array, DataError
 from weft.plan.forest import Tree
 from weft.plan.model import BoundQuery, Grouping, Predicate, key_column
 from weft.query.model import Expression
@@ -210,6 +210,7 @@ class KeyedFinals:
         """Answers from all slices there are, which share most next to each other."""
         if not self._log:
             return
+        self._check_keys(self.keys, emission)
         here = self._log[0][0].node
         due = [query for query in self.queries if _is_due(emission, query) and self._is_here(query, here)]
         for predicate, trees in self._woven(due).items():
@@ -226,6 +227,13 @@ class KeyedFinals:
         for cuts, queries in trees.items():
             finest = Panes.cut(whole, cuts) if cuts else whole
             yield from _answers(Shared(self._numbers.values, finest, self.technique, emission), queries)
+
+    @staticmethod
+    def _check_keys(count: int, emission: Emission) -> None:
+        """Refuse all queries by more keys than may be."""
+        beyond = emission.limits.beyond("keys", count, f"it has {count:,} groups")
+        if beyond is not None:
+            raise DataError(beyond)
 
     def _is_here(self, query: BoundQuery, node: int | None) -> bool:
         return node is None or self.grouping.tree_of[query.name].node == node
@@ -251,6 +259,10 @@ class KeyedFinals:
                 self._catch_up(predicate, kept, emission)
             if queries and kept.error is None:
                 due.append((kept, queries))
+        if emission.limits.beyond("keys", self.keys, "") is not None:
+            # keys that are gone still have their numbers
+            held = max((len(np.unique(kept.panes.keys)) for kept in self._kept.values()), default=0)
+            self._check_keys(held, emission)
         for kept, queries in due:
             yield from _answers(KeptShared(self._numbers.values, kept.panes, self.technique, emission), queries)
         for kept in self._kept.values():

@@ -15,9 +15,10 @@ from numba import njit
 
 from weft.algebra.measure import Decoded
 from weft.algebra.monoids import max_int
-from weft.algebra.numbers import Array, Columns
+from weft.algebra.numbers import Array, Columns, DataError
 from weft.evaluate.bulk import prefix, reduce_segments
 from weft.plan.model import Partial, Predicate
+from weft.query.limits import DEFAULT, Limits
 from weft.slicing.progression import Progression
 from weft.slicing.time_window import TimeWindow
 from weft.slicing.window import LEAST, MOST
@@ -174,11 +175,19 @@ class WindowRows:
         return np.flatnonzero(seen) + least
 
 
-def windows_of(panes: Measured, window: TimeWindow, bounds: tuple[int, int] = (LEAST, MOST)) -> WindowRows:
+def windows_of(
+    panes: Measured,
+    window: TimeWindow,
+    bounds: tuple[int, int] = (LEAST, MOST),
+    limits: Limits = DEFAULT,
+) -> WindowRows:
     """Every window that holds at least one pane, for every key, if its number lies between the bounds."""
     step, width = window.extent
     least, most = bounds
     count = count_windows(panes.keys, panes.numbers, step, width, least, most)
+    beyond = limits.beyond("answers", count, f"it would give {count:,} answers")
+    if beyond is not None:
+        raise DataError(beyond)
     keys, numbers = np.empty(count, np.int32), np.empty(count, np.int64)
     lo, hi = np.empty(count, np.int64), np.empty(count, np.int64)
     fill_windows(panes.keys, panes.numbers, step, width, least, most, keys, numbers, lo, hi)

@@ -61,7 +61,7 @@ class StepPlan:
 
     def emission(self, after: int | None, until: int | None) -> Emission:
         """Which windows are answered while the watermark goes from one instant to another."""
-        return Emission(after, until, self.first)
+        return Emission(after, until, self.first, self.plan.limits)
 
 
 def numbered_ids(plan: Plan) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from weft.algebra.numbers import flatten
 from weft.plan.sheet import QUERY
 from weft.spark.computing import Computation, sheet_schema
 from weft.spark.culprits import spark_control, stopped_alone
+from weft.spark.fetching import brought
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.refeed import Collecting, rdd_of, scanned
 from weft.step.answers import Answer
@@ -146,5 +147,5 @@ class SelectLists:
             frame = self._computation.computed(scanned(rows), names)
             self._again = Collecting.of(frame)
             if self._again is None:
-                return frame.toArrow()
+                return brought(frame)
         return self._again.collect(rdd_of(rows))

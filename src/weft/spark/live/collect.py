@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 
 from weft.plan.model import Predicate
 from weft.slicing.time_window import TimeWindow
+from weft.spark.fetching import brought
 from weft.spark.live.finals_place import bucket_text
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.refeed import Collecting, Refed, Repeated, brought, observed_by, scanned
+from weft.spark.live.refeed import Collecting, Refed, Repeated, observed_by, scanned
 from weft.spark.live.scatter import Scatter, Scattered
 from weft.spark.packed import packed
 from weft.spark.rows import event_micros, predicate_text, slices

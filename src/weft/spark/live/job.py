@@ -580,6 +580,7 @@ class Job:
         queries = [bound.query for bound in wanted.bound.values()]
         return Asked(
             *(self.stream.name, self.stream.event_time, queries, self.weaving, self.technique),
+            limits=self.stream.limits,
             keeps=True,
             texts=wanted.texts,
             entries=wanted.entries,

@@ -12,20 +12,18 @@ from weft.catalog.seeding import own_sql
 from weft.errors import QueriesError, QueryError
 from weft.optimize.planner import Asked, Draft, plan
 from weft.plan.record import PlanRecord, restored
+from weft.query.limits import Limits
 from weft.query.sparksql import parse_file
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.culprits import blamed, control_of
 from weft.spark.failures import fault
-from weft.spark.live.refeed import arrow_type
+from weft.spark.fetching import arrow_type
 from weft.spark.packed import packing_of
 from weft.spark.rows import slices
 from weft.spark.sample import look
 from weft.step.packing import Packing
 from weft.step.retained import END, START
 from weft.step.step_plan import StepPlan
-
-MOST_SLICES = 1_000_000
-"""So many slices of one key a query may need: 30 days by 1 second would be 2.6 million."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,20 +67,23 @@ def bind_all(stream: Stream, texts: Mapping[str, str]) -> tuple[dict[str, Bound]
                 f"there is no stream {query.stream}", text=query.text, hint=f"there is {stream.name}", query=name
             )
     good, bad = bind(stream, queries)
-    bad += [error for one in good for error in (_equal_names(one), _too_large(one)) if error is not None]
+    limits = stream.limits
+    bad += [error for one in good for error in (_equal_names(one), _too_long(one, limits)) if error is not None]
     errors |= {error.query or "": error for error in bad}
     return {one.query.name: one for one in good if one.query.name not in errors}, errors
 
 
-def _too_large(bound: Bound) -> QueryError | None:
+def _too_long(bound: Bound, limits: Limits) -> QueryError | None:
     """What is wrong with a query of which every key would have to keep more slices than memory has room for."""
     slices = bound.query.window.slices
-    if slices <= MOST_SLICES:
+    what = f"its windows overlap so much that every key would have {slices:,} slices"
+    beyond = limits.beyond("slices", slices, what)
+    if beyond is None:
         return None
     return QueryError(
-        f"its windows overlap so much that {slices:,} slices of every key would have to be kept",
+        beyond,
         text=bound.query.query.text,
-        hint=f"at most {MOST_SLICES:,} can be; a longer slide or a shorter range makes them fewer",
+        hint="a longer slide or a shorter range makes them fewer",
         query=bound.query.name,
     )
 
@@ -137,7 +138,7 @@ def recorded(draft: Draft) -> PlanRecord:
 def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) -> LivePlan:
     """The plan that a record stands for."""
     queries = {name: one.query for name, one in bound.items()}
-    made = restored(stream.name, stream.event_time, record, queries)
+    made = restored(stream.name, stream.event_time, record, queries, stream.limits)
     ids = tuple(one.id for one in record.groupings)
     if not made.groupings:
         return LivePlan(made, ids, Packing((), ()), record=record, bound=bound)

@@ -13,17 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
-from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType
-from pyspark.util import _load_from_socket
+
+from weft.spark.fetching import Plan, arrow_schema, fetched
 
 SCAN = "RDDScanExec"
 WATCH = "CollectMetricsExec"
-Plan = Any
-"""A physical plan in the JVM."""
 Found = TypeVar("Found", covariant=True)
 
 
@@ -88,46 +84,7 @@ class Collecting:
 
     def collect(self, rdd: Any) -> pa.Table:
         """What comes out for other rows."""
-        return _brought(self.frame, self.again.over(rdd), self.schema)
-
-
-def brought(frame: DataFrame) -> pa.Table:
-    """What comes out of a frame; Spark's own way here refuses a NULL struct of fields that are never NULL."""
-    return _brought(frame, frame._jdf.queryExecution().executedPlan(), arrow_schema(frame))
-
-
-def _brought(frame: DataFrame, plan: Plan, schema: pa.Schema) -> pa.Table:
-    jvm = frame.sparkSession.sparkContext._jvm
-    assert jvm is not None
-    served = jvm.PythonRDD.collectAndServe(frame._jdf.toArrowBatchRdd(plan))
-    with _load_from_socket(served, NoOpSerializer()) as stream:
-        found = [pa.ipc.read_record_batch(pa.py_buffer(data), schema) for data in stream]
-    return pa.Table.from_batches(found, schema)
-
-
-def arrow_schema(frame: DataFrame) -> pa.Schema:
-    """The columns of a frame in Arrow's types."""
-    return pa.schema([pa.field(item.name, arrow_type(item.dataType)) for item in frame.schema])
-
-
-def arrow_type(kind: DataType) -> pa.DataType:
-    """Spark's type in Arrow, but that a struct's fields may be NULL: they are where the struct itself is."""
-    return loosened(to_arrow_type(kind, timezone="UTC"))
-
-
-def loosened(kind: pa.DataType) -> pa.DataType:
-    """The type with fields of structs that may be NULL.
-
-    Examples
-    --------
-    >>> loosened(pa.list_(pa.struct([pa.field("o", pa.int64(), nullable=False)])))
-    ListType(list<item: struct<o: int64>>)
-    """
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(item.name, loosened(item.type)) for item in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(loosened(kind.value_type)))
-    return kind
+        return fetched(self.frame, self.again.over(rdd), self.schema)
 
 
 class Repeated(Protocol[Found]):

@@ -17,7 +17,8 @@ from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 
-from weft.spark.live.refeed import Again, Plan, arrow_schema
+from weft.spark.fetching import Plan, arrow_schema
+from weft.spark.live.refeed import Again
 
 Outcome = TypeVar("Outcome")
 BucketTask = Callable[[int, Iterable[bytes]], Iterable[Outcome]]
