@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from live.driven import SECOND, Driven
 from live.live_cases import BEGIN
 from weft.job.records import Manifest
-from weft.query.model import Window
+from weft.slicing.time_window import TimeWindow
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.tallies import Tallies, last_end
 
@@ -82,4 +82,4 @@ def test_the_last_answered_window_ends_where_arithmetic_says(
     watermark: int | None, largest: int | None, drained: bool, end: int | None
 ) -> None:
     manifest = Manifest(batch=0, plan=1, epoch=1, watermark=watermark, largest=largest, drained=drained)
-    assert last_end(Window(range=30, slide=10), manifest) == end
+    assert last_end(TimeWindow(range=30, slide=10), manifest) == end
