@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from services.processes import finished
 WEFT = str(Path(sys.executable).parent / "weft")
 PATIENCE = 240.0
 HOUR = 3_600_000_000
-FILES = 40
+FILES = 20
 QUERIES = """
 CREATE VIEW hourly AS SELECT window.start AS s, count(*) AS n FROM trades GROUP BY window(ts, '1 hour');
 CREATE VIEW doubled AS SELECT window.start AS s, 2 * sum(v) AS v FROM trades GROUP BY window(ts, '1 hour');
@@ -33,7 +33,7 @@ CREATE VIEW doubled AS SELECT window.start AS s, 2 * sum(v) AS v FROM trades GRO
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Forty hours of rows in as many files, of which a batch takes one: there is a batch under way all the time."""
+    """Twenty hours of rows in as many files, of which a batch takes one: there is a batch under way all the time."""
     (tmp_path / "incoming").mkdir()
     for number in range(FILES):
         times = [HOUR * number + 60_000_000 * minute for minute in range(60)]
@@ -44,7 +44,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "queries.sql").write_text(QUERIES)
     (tmp_path / "weft.yaml").write_text(
         "queries: queries.sql\nsource: {name: trades, spec: incoming, event_time: ts, max_files: 1}\n"
-        "checkpoint: state\nout: answers\nlog_format: json\nmemory: 1g\n"
+        "checkpoint: state\nout: answers\nlog_format: json\nmemory: 1g\nfinals: executors\n"
         "spark: {spark.driver.extraJavaOptions: '-XX:TieredStopAtLevel=1'}\n"
     )
     return tmp_path
@@ -61,6 +61,27 @@ def started(project: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def family(pid: int) -> list[int]:
+    """A process, and all that it or they have started."""
+    lines = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    children: dict[int, list[int]] = {}
+    for line in lines.splitlines():
+        child, parent = map(int, line.split())
+        children.setdefault(parent, []).append(child)
+    found = [pid]
+    for member in found:
+        found += children.get(member, [])
+    return found
+
+
+def is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def log_lines(project: Path) -> list[dict[str, Any]]:
@@ -100,23 +121,52 @@ def answers(project: Path, query: str, column: str) -> Counter[tuple[int, int]]:
     )
 
 
-def test_a_signal_to_the_whole_group_ends_a_job_after_its_batch(project: Path) -> None:
+def assert_all_is_answered(project: Path) -> None:
+    """Once each, by one who goes on where the last one was."""
+    rest = finished([WEFT, "stream", "--available-now", "--drain", "--take-over"], project, PATIENCE)
+    assert rest.returncode == 0, rest.stderr
+    assert answers(project, "hourly", "n") == Counter((hour, 60) for hour in range(FILES))
+    assert answers(project, "doubled", "v") == Counter((hour, 2 * sum(range(60))) for hour in range(FILES))
+
+
+def test_a_signal_to_all_of_its_processes_ends_a_job_after_its_batch(project: Path) -> None:
+    # as systemd does it
+    with started(project, [WEFT, "stream"]) as job:
+        wait_for_batch(project, job, 1)
+        everyone = family(job.pid)
+        assert len(everyone) > 3, "the job, Java, the workers' daemon and workers"
+        for pid in everyone:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        code = job.wait(PATIENCE)
+    assert 0 < assert_ended_in_peace(project, code) < FILES - 1
+    assert_all_is_answered(project)
+
+
+@pytest.mark.long
+def test_a_signal_to_its_group_ends_a_job_after_its_batch_and_its_death_ends_all_others(project: Path) -> None:
     # as when its time is up: `timeout` tells its child, and then all of its group
     with started(project, ["timeout", "--preserve-status", "600", WEFT, "stream"]) as job:
         wait_for_batch(project, job, 1)
         job.send_signal(signal.SIGTERM)
         code = job.wait(PATIENCE)
     first = assert_ended_in_peace(project, code)
+    # as a terminal does it
     with started(project, [WEFT, "stream"]) as job:
         wait_for_batch(project, job, first + 2)
         os.killpg(job.pid, signal.SIGINT)
         code = job.wait(PATIENCE)
     second = assert_ended_in_peace(project, code)
     assert first < second < FILES - 1
-    rest = finished([WEFT, "stream", "--available-now", "--drain"], project, PATIENCE)
-    assert rest.returncode == 0, rest.stderr
-    assert answers(project, "hourly", "n") == Counter((hour, 60) for hour in range(FILES))
-    assert answers(project, "doubled", "v") == Counter((hour, 2 * sum(range(60))) for hour in range(FILES))
+    with started(project, [WEFT, "stream"]) as job:
+        wait_for_batch(project, job, second + 1)
+        everyone = family(job.pid)
+        job.kill()
+        deadline = time.monotonic() + PATIENCE
+        while any(map(is_there, everyone[1:])):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    assert_all_is_answered(project)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
