@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 
 import pytest
 from rich.console import Console
@@ -142,6 +147,52 @@ def test_lines_that_are_logged_meanwhile_stand_above_the_view() -> None:
     text = drawn(console)
     assert "BlockManager: a block was lost" in text
     assert text.rindex("5 since the start") > text.rindex("a block was lost"), "the panel is drawn again below it"
+
+
+WATCHED = """
+import logging, os, threading
+from rich.console import Console
+from weft.cli import logs, standard_error
+from weft.cli.view import shown
+
+heard = threading.Event()
+
+class Heard(logging.Handler):
+    def emit(self, record):
+        heard.set()
+
+def written_by_others(text):
+    heard.clear()
+    os.write(2, text)
+    assert heard.wait(60)
+
+logs.begin_log("info", "human")
+logging.getLogger("weft").addHandler(Heard())
+with shown(Console(file=standard_error.real(), force_terminal=True, width=100)) as report:
+    report({"state": "starting"})
+    written_by_others(b"the first word of Java\\n")
+    report({"state": "running", "batches": 1, "rows": 5})
+    written_by_others(b"the second word of Java\\n")
+"""
+
+
+def test_nobody_writes_over_the_view_of_a_terminal() -> None:
+    terminal, end = pty.openpty()
+    watched = subprocess.Popen([sys.executable, "-c", WATCHED], stderr=end)
+    os.close(end)
+    seen = b""
+    with suppress(OSError):  # Linux says that a terminal is closed by an error
+        while part := os.read(terminal, 4096):
+            seen += part
+    os.close(terminal)
+    assert watched.wait(60) == 0, seen
+    text = seen.decode()
+    before, _, view = text.partition("\x1b[")
+    assert "the first word of Java" in before, "there is no view before it has something to show"
+    assert "the second word of Java" in view
+    assert view.rindex("5 since the start") > view.rindex("the second word of Java")
+    lines = [line for line in text.splitlines() if "word of Java" in line]
+    assert all(" warning the " in line for line in lines), "as lines of the log, not raw"
 
 
 def test_a_line_tells_of_the_batch_alone() -> None:
