@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from weft.catalog import Catalog, Heartbeat, create_catalog
+from weft.cli import logs
 from weft.cli.main import main
 
 
@@ -19,6 +20,13 @@ class Outcome:
     code: int
     out: str
     err: str
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """A log that one test configures is not another's."""
+    yield
+    logs.forget()
 
 
 @pytest.fixture

@@ -81,6 +81,14 @@ def test_bad_use_is_a_line_as_any_other(tmp_path: Path, words: tuple[str, ...], 
     assert line["level"] == "error" and said in line["message"]
 
 
+def test_bad_settings_are_lines_too_where_the_settings_ask_for_json(tmp_path: Path) -> None:
+    (tmp_path / "weft.yaml").write_text("log_format: json\nsource: {name: trades}\ncheckpoint: state\nnonsense: 1\n")
+    done = subprocess.run([WEFT, "stream"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    (line,) = objects(done.stderr)
+    assert line["level"] == "error" and "nonsense" in line["message"]
+
+
 def test_a_broker_that_is_away_is_told_of_in_lines_of_json(tmp_path: Path) -> None:
     (tmp_path / "incoming").mkdir()
     times = pa.array([3_600_000_000 * hour for hour in range(5)], pa.timestamp("us", "UTC"))

@@ -9,6 +9,7 @@ import typer
 
 from weft.cli.checkpoint import CatalogUrl, Config, settings_of
 from weft.cli.failures import told_in_short
+from weft.cli.logs import begin_log
 from weft.cli.signals import Ended
 from weft.cli.spark_options import Conf, Master, Memory, Packages, pairs, separated
 from weft.config import stream_config
@@ -153,7 +154,11 @@ def stream_command(
     from weft.cli.streaming import run_stream
     from weft.launch.live import give_up_sinks, refuse_if_running
 
-    settings = stream_config(settings_of(config).filled(), said)
+    read = settings_of(config)
+    if (log_format or read.values.get("log_format")) == "json":
+        begin_log("info", "json")  # what is wrong with other settings is logged, too
+    settings = stream_config(read.filled(), said)
+    begin_log(settings.log_level, settings.log_format, settings.secrets())
     where = f" in the stream {settings.source.name} from {settings.source.spec}"
     with kept_from(settings.secrets()), told_in_short(where):
         refuse_if_running(settings, take_over=take_over)

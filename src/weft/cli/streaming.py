@@ -19,7 +19,7 @@ from weft.catalog.entries import LIVE
 from weft.catalog.seeding import Differences
 from weft.catalog.status import Trouble
 from weft.cli import standard_error
-from weft.cli.logs import begin_log, fields
+from weft.cli.logs import fields
 from weft.cli.metrics import served
 from weft.cli.run import read_queries
 from weft.cli.signals import stopping
@@ -46,7 +46,8 @@ LOOK = 0.25
 
 def run_stream(config: StreamConfig, *, take_over: bool = False) -> None:
     """Run the job until it ends or is told to stop."""
-    console = _console(config)
+    with_view = config.log_format == "human" and standard_error.real().isatty()
+    console = Console(file=standard_error.real(), force_terminal=with_view)
     text = read_queries(Path(config.queries)) if config.queries else None
     queries = None if text is None else parse_file(text)
     sinks = sinks_of(config)
@@ -74,13 +75,6 @@ def run_stream(config: StreamConfig, *, take_over: bool = False) -> None:
                     _watch(engine, stop, (heartbeat.say, report), config.secrets())
     if engine.is_drained:
         LOG.info("drained: all windows are closed; new rows need a new checkpoint")
-
-
-def _console(config: StreamConfig) -> Console:
-    """Where people look: with JSON there is no view, only lines."""
-    begin_log(config.log_level, config.log_format, config.secrets())
-    with_view = config.log_format == "human" and standard_error.real().isatty()
-    return Console(file=standard_error.real(), force_terminal=with_view)
 
 
 def _say_changed(found: Differences) -> None:
