@@ -13,6 +13,7 @@ import pytest
 from weft.catalog import Catalog
 from weft.catalog.catalog import FIRST_WINDOWS
 from weft.catalog.status import QueryFigures
+from weft.cli.queries import in_own_text
 
 HOURLY = "CREATE VIEW hourly AS SELECT count(*) AS n FROM trades GROUP BY window(ts, '1 hour')"
 DAILY = "CREATE VIEW daily AS SELECT max(price) AS p FROM trades GROUP BY window(ts, '1 day')"
@@ -53,6 +54,29 @@ def test_a_bad_query_is_shown_with_a_caret_and_nothing_is_written(weft: Weft, jo
     assert done.code == 2
     assert "^" in done.err
     assert job.entries() == []
+
+
+def test_what_the_job_refuses_is_shown_where_it_stands_in_the_users_own_text() -> None:
+    text = "\n  SELECT max(x)\n FROM t GROUP BY window(ts, '1 hour');\n-- name: b\nSELECT 1"
+    at = text.index("SELECT")
+    told = {"line 1, column 12": "line 2, column 14", "line 2, column 7": "line 3, column 7"}
+    for before, after in told.items():
+        assert in_own_text(f"query q1: no column x\n  {before}:\n    SELECT max(x)", text, at) == (
+            f"query q1: no column x\n  {after}:\n    SELECT max(x)"
+        )
+
+
+@pytest.mark.parametrize("command", ["check", "add"])
+def test_an_empty_file_of_queries_is_bad_use(weft: Weft, command: str) -> None:
+    Path("nothing.sql").write_text("\ufeff-- later\n ;\n")
+    done = weft(command, "nothing.sql")
+    assert done.code == 2
+    assert "there is no query in nothing.sql" in done.err
+
+
+def test_a_byte_order_mark_before_a_file_does_no_harm(weft: Weft) -> None:
+    Path("queries.sql").write_text(f"\ufeff{HOURLY}")
+    assert weft("check", "queries.sql").out == "1 queries over trades are fine\n"
 
 
 def test_a_bad_query_is_shown_before_the_job_is_looked_for(weft: Weft) -> None:

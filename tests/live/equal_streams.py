@@ -38,6 +38,7 @@ from oracle import compare, generate
 from oracle.compare import Rows
 from oracle.data import Stream as Events
 from oracle.generate import Workload
+from oracle.trial import ANSI, sessions
 from weft.catalog import create_catalog
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
@@ -105,10 +106,11 @@ def against_batch(
     spark: Any, session: Any, workload: Workload, splits: int, folder: Path, settings: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
     """Stream a workload in several random ways; each time the rows are those of Spark's batch run. Gives the counts."""
+    _, session = sessions(spark, session, workload.shape)
     known = compare.spark_rows(session, workload.stream, workload.queries)
     kept = [(query, theirs) for query, theirs in zip(workload.queries, known, strict=True) if fits_a_file(theirs)]
     workload, expected = replace(workload, queries=tuple(query for query, _ in kept)), [theirs for _, theirs in kept]
-    planned = Planned.of(spark, settings or {})
+    planned = Planned.of(spark, {**(settings or {}), ANSI: str(workload.shape.ansi).lower()})
     rows = 0
     for split in range(splits):
         rnd = random.Random(f"{workload.shape.seed} {split}")

@@ -14,7 +14,11 @@ INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 FRACTIONAL = ("float", "double")
 DECIMALS = ("decimal(5,2)", "decimal(9,0)", "decimal(18,6)", "decimal(20,4)", "decimal(28,10)", "decimal(38,6)")
 OTHERS = ("boolean", "date", "timestamp", "string")
-TYPES = (*INTEGERS, *FRACTIONAL, *DECIMALS, *OTHERS)
+INTERVAL = "interval day to second"
+NESTED = ("struct<a:int,B:string>", "struct<x:struct<y:double>,z:array<date>>", "array<int>", "array<string>")
+KEYS_ONLY = (*NESTED, INTERVAL)
+"""Types that are grouped by and counted, but not compared with values or aggregated."""
+TYPES = (*INTEGERS, *FRACTIONAL, *DECIMALS, *OTHERS, *KEYS_ONLY)
 
 NAMES = ("price", "Qty", "symBol", "k", "FLAG", "v2", "odd name", "Order", "été", "s_1")
 EVENT_TIMES = ("ts", "At", "event_time")
@@ -113,7 +117,15 @@ class Stream:
 
 
 def arrow_type(type_: str) -> pa.DataType:
-    """Arrow's type for one of ours."""
+    """Arrow's type for one of ours.
+
+    >>> arrow_type("struct<x:struct<y:double>,z:array<date>>")
+    StructType(struct<x: struct<y: double>, z: list<item: date32[day]>>)
+    """
+    if type_.startswith("array<"):
+        return pa.list_(arrow_type(type_[len("array<") : -1]))
+    if type_.startswith("struct<"):
+        return pa.struct([(name, arrow_type(inner)) for name, inner in fields_of(type_)])
     if type_.startswith("decimal"):
         return pa.decimal128(*precision_and_scale(type_))
     return {
@@ -128,7 +140,24 @@ def arrow_type(type_: str) -> pa.DataType:
         "timestamp": pa.timestamp("us", tz="UTC"),
         "timestamp_ntz": pa.timestamp("us"),
         "string": pa.string(),
+        INTERVAL: pa.duration("us"),
     }[type_]
+
+
+def fields_of(type_: str) -> list[tuple[str, str]]:
+    """Names and types of a struct's fields.
+
+    >>> fields_of("struct<x:struct<y:double,q:int>,z:array<date>>")
+    [('x', 'struct<y:double,q:int>'), ('z', 'array<date>')]
+    """
+    parts, depth = [""], 0
+    for letter in type_[len("struct<") : -1]:
+        depth += {"<": 1, ">": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [(name, inner) for name, _, inner in (part.partition(":") for part in parts)]
 
 
 def precision_and_scale(type_: str) -> tuple[int, int]:
@@ -201,6 +230,14 @@ def column_values(rnd: random.Random, type_: str, rows: int) -> list[Any]:
 
 def drawer(rnd: random.Random, type_: str) -> Any:
     """A function that draws one value of a type, in a manner chosen once for the column."""
+    if type_.startswith("array<"):
+        item = or_null(rnd, drawer(rnd, type_[len("array<") : -1]))
+        return lambda: [item() for _ in range(rnd.randrange(3))]
+    if type_.startswith("struct<"):
+        parts = {name: or_null(rnd, drawer(rnd, inner)) for name, inner in fields_of(type_)}
+        return lambda: {name: draw() for name, draw in parts.items()}
+    if type_ == INTERVAL:
+        return lambda: rnd.choice((0, 1, -SECOND, HOUR, rnd.randrange(DAY)))
     if type_ in INTEGERS:
         return integer_drawer(rnd, INTEGERS[type_])
     if type_ in FRACTIONAL:
@@ -220,6 +257,11 @@ def drawer(rnd: random.Random, type_: str) -> Any:
         first, spread = rnd.choice(ORIGINS), rnd.choice((1000, HOUR, 90 * DAY))
         return lambda: first + rnd.randrange(spread)
     return lambda: rnd.choice(STRINGS)
+
+
+def or_null(rnd: random.Random, draw: Any) -> Any:
+    """A function that draws NULL now and then."""
+    return lambda: None if rnd.random() < 0.15 else draw()
 
 
 def integer_drawer(rnd: random.Random, bits: int) -> Any:

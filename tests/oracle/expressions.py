@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from oracle.data import FRACTIONAL, INTEGERS, Column, Stream, precision_and_scale
+from oracle.data import FRACTIONAL, INTEGERS, KEYS_ONLY, Column, Stream, fields_of, precision_and_scale
 
 EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -80,9 +80,12 @@ def literal(type_: str, value: Any) -> str:
 class ScalarWriter:
     """Writes random expressions over the columns of one stream."""
 
-    def __init__(self, rnd: random.Random, stream: Stream) -> None:
+    def __init__(self, rnd: random.Random, stream: Stream, ansi: bool = True) -> None:
         self.rnd = rnd
         self.stream = stream
+        self.ansi = ansi
+        self.plain = [column for column in stream.columns if column.type not in KEYS_ONLY]
+        """Columns that can be compared with values, and aggregated."""
         self.event_time = Column(stream.event_time, stream.event_time_type)
 
     def chance(self, probability: float) -> bool:
@@ -101,11 +104,16 @@ class ScalarWriter:
         return f"{self.stream.name}.{name}" if self.chance(0.03) else name
 
     def column(self, *types: str) -> Scalar | None:
-        """A column of one of the types (any type if none is given), if the stream has one."""
-        candidates = [c for c in self.stream.columns if not types or c.type in types]
+        """A column of one of the types (any type with values if none is given), if the stream has one."""
+        candidates = [c for c in self.plain if not types or c.type in types]
         if not candidates:
             return None
         column = self.rnd.choice(candidates)
+        return Scalar(self.name(column), column.type, column.bound)
+
+    def any_column(self) -> Scalar:
+        """A column of any type at all."""
+        column = self.rnd.choice((*self.stream.columns, self.event_time))
         return Scalar(self.name(column), column.type, column.bound)
 
     def value(self, column: Column) -> str:
@@ -172,8 +180,15 @@ class ScalarWriter:
             Scalar(f"abs({left.sql})", left.type, left.bound),
             Scalar(f"{left.sql} % {modulus}", wide, Decimal(modulus)),
         ]
+        if not self.ansi:  # what raises under ANSI goes round, or is NULL
+            options += [
+                Scalar(f"{left.sql} * 1000003", wide),
+                Scalar(f"CAST(CAST({left.sql} AS STRING) || 'x' AS INT)", "int"),
+                Scalar(f"CAST({left.sql} AS TINYINT)", "tinyint"),
+                Scalar(f"{left.sql} div ({left.sql} - {left.sql})", "bigint"),
+            ]
         made = self.rnd.choice(options)
-        return made if fits(made.type, made.bound) else None
+        return made if fits(made.type, made.bound) or not self.ansi else None
 
     def decimal_arithmetic(self, left: Scalar) -> Scalar | None:
         """Decimals, where Spark's result type keeps every digit."""
@@ -240,8 +255,24 @@ class ScalarWriter:
         if depth > 0 and self.chance(0.35):
             left, right = self.predicate(depth - 1), self.predicate(depth - 1)
             return self.rnd.choice((f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"))
+        if self.chance(0.03):
+            return self.rnd.choice(("true", "false", "CAST(NULL AS BOOLEAN)", "1 = 2"))
         column = self.rnd.choice((*self.stream.columns, self.event_time))
+        if column.type in KEYS_ONLY:
+            return self.nested_test(column)
         return self.rnd.choice((self.comparison, self.comparison, self.membership, self.special_test))(column)
+
+    def nested_test(self, column: Column) -> str:
+        """What can be asked of a value that holds others, or of an interval."""
+        name = self.name(column)
+        tests = [f"{name} IS NULL", f"{name} IS NOT NULL", f"{name} = {name}", f"to_json(struct({name})) > 'm'"]
+        if column.type.startswith("array"):
+            tests += [f"size({name}) > 1", f"get({name}, 0) IS NULL", f"exists({name}, x -> x IS NULL)"]
+        elif column.type.startswith("struct"):
+            tests += [f"{name}.{field} IS NULL" for field, _ in fields_of(column.type)]
+        else:
+            tests += [f"{name} > INTERVAL '1' SECOND", f"extract(HOUR FROM {name}) = 1"]
+        return self.rnd.choice(tests)
 
     def comparison(self, column: Column) -> str:
         """A column against a literal or against a column of the same type."""
@@ -289,6 +320,21 @@ class ScalarWriter:
             tests += [f"{name} % 2 = 0", f"CAST({name} AS DECIMAL(25,0)) + 1 > 0", f"CAST({name} AS STRING) LIKE '1%'"]
         return self.rnd.choice(tests)
 
+    def nested_key(self, column: Column) -> Scalar:
+        """A struct or an array to group by, or a part of one."""
+        name, other = self.name(column), self.any_column()
+        options = [
+            f"array({name})",
+            f"struct({name})",
+            f"struct({name} AS p, {other.sql} AS Q)",
+            f"to_json(struct({name}))",
+        ]
+        if column.type.startswith("array"):
+            options += [f"get({name}, 0)", f"size({name})", f"array_sort({name})"]
+        elif column.type.startswith("struct"):
+            options += [f"{name}.{field}" for field, _ in fields_of(column.type)] * 2
+        return Scalar(self.rnd.choice(options), "?")
+
     def key(self) -> Scalar:
         """Something to group by."""
         column = self.rnd.choice(self.stream.columns)
@@ -296,6 +342,8 @@ class ScalarWriter:
         if self.chance(0.5):
             return Scalar(name, column.type, column.bound)
         time = self.name(self.event_time)
+        if column.type in KEYS_ONLY or self.chance(0.1):
+            return self.nested_key(column)
         options = [
             Scalar(f"CASE WHEN {self.predicate(1)} THEN 'lo' ELSE 'hi' END", "string"),
             Scalar(f"{name} IS NULL", "boolean"),

@@ -29,6 +29,8 @@ class Shape:
     queries: int
     many_predicates: bool = False
     """Whether every query has a predicate of its own, more of them than bits in a word."""
+    ansi: bool = True
+    """Whether Spark raises where a value does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ def shape(seed: int, queries: int) -> Shape:
         partitions=rnd.randint(1, 4),
         queries=queries,
         many_predicates=queries > 64 and rnd.random() < 0.5,
+        ansi=rnd.random() < 0.75,
     )
 
 
@@ -77,7 +80,7 @@ def workload(of: Shape) -> Workload:
         span=of.span,
         partitions=of.partitions,
     )
-    writer = QueryWriter(rnd, stream, of.span)
+    writer = QueryWriter(rnd, stream, of.span, of.ansi)
     if of.many_predicates:
         writer.predicates = [writer.scalars.predicate(1) for _ in range(3 * of.queries)]
     queries = tuple(writer.query(f"q_{i}") for i in range(of.queries))

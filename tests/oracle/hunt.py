@@ -50,7 +50,7 @@ def main(datasets: int, queries: int, first: int, master: str) -> int:
     from oracle import totals
     from oracle.compare import oracle_session
     from oracle.generate import shape, workload
-    from oracle.trial import trial
+    from oracle.trial import sessions, trial
 
     spark = session(master)
     oracle = oracle_session(spark)
@@ -59,7 +59,7 @@ def main(datasets: int, queries: int, first: int, master: str) -> int:
         made = workload(shape(10_007 * (number + 1), queries))
         started = time.perf_counter()
         try:
-            outcome = trial(spark, oracle, made.stream, made.queries)
+            outcome = trial(*sessions(spark, oracle, made.shape), made.stream, made.queries)
         except Exception as error:
             if isinstance(error, ConnectionError) or spark.sparkContext._jsc.sc().isStopped():
                 raise  # Spark is gone: nothing that follows would be about Weft

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from oracle.aggregates import Aggregated, AggregateWriter
@@ -102,10 +103,10 @@ def cql_interval(microseconds: int) -> str:
 class QueryWriter:
     """Writes random queries over one stream."""
 
-    def __init__(self, rnd: random.Random, stream: Stream, span: int) -> None:
+    def __init__(self, rnd: random.Random, stream: Stream, span: int, ansi: bool = True) -> None:
         self.rnd = rnd
         self.stream = stream
-        self.scalars = ScalarWriter(rnd, stream)
+        self.scalars = ScalarWriter(rnd, stream, ansi)
         self.aggregates = AggregateWriter(self.scalars)
         grains = [size * count for _, size in UNITS for count in (1, 5, 10, 15)]
         self.grain = min(grains, key=lambda grain: abs(grain * 60 - span))
@@ -151,7 +152,10 @@ class QueryWriter:
         if start == 0 and self.scalars.chance(0.15):
             forms = (self.cql,)
             parts.bracket = f"[WINDOW {cql_interval(range_)} SLIDE {cql_interval(slide)}]"
-        self.rnd.choice(forms)(parts, keys)
+        form = self.rnd.choice(forms)
+        form(parts, keys)
+        if form != self.by_all and self.scalars.chance(0.3):
+            parts.add(self.shaped(parts, keys, form), self.fresh_alias(parts) if self.scalars.chance(0.5) else None)
         for _ in range(self.rnd.choice((1, 1, 2, 3, 5))):
             alias = self.fresh_alias(parts) if self.scalars.chance(0.6) else None
             parts.add(self.aggregates.around(), alias)
@@ -166,6 +170,41 @@ class QueryWriter:
             parts.add("window.start", "window_start")
             parts.add("window.end", "window_end")
         return self.asked(name, parts)
+
+    def shaped(self, parts: _Parts, keys: list[Scalar], form: Callable[..., None]) -> Aggregated:
+        """Keys, the window and aggregates inside of functions that take names from them, or show these."""
+        values = {key.sql.rpartition(".")[2].strip("`").lower(): key.sql for key in keys if self.scalars.chance(0.8)}
+        if form == self.plain:
+            values |= self.rnd.choice(({}, {"window": "window"}, {"start": "window.start"}, {"col": parts.window}))
+        elif form == self.by_alias:
+            values = {alias.strip("`").lower(): alias for alias in parts.aliases if alias}
+        for number in range(self.rnd.choice((0, 1, 1, 2))):
+            values[f"a{number}"] = self.exact_aggregate()
+        renamed = [f"{sql} AS f{n}" if self.scalars.chance(0.2) else sql for n, sql in enumerate(values.values())]
+        self.rnd.shuffle(renamed)
+        inside = ", ".join(renamed or ["count(*)"])
+        bare = ", ".join(values.values() or ["count(*)"])
+        texts = [
+            f"struct({inside})",
+            f"to_json(struct({inside}))",
+            f"to_json(struct({inside}))",
+            # with an aggregate: Spark's optimizer trips over a select list that it can fold into a constant
+            f"concat(typeof(struct({inside})), count(*))",
+            f"concat(typeof(({bare}, 1)), count(*))",
+            f"to_json(array(struct({inside}), NULL))",
+            f"transform(array(1, 2), x -> to_json(struct(x, {inside})))",
+            f"map('k', struct({inside}))['k']",
+            f"concat(typeof(arrays_zip({', '.join(f'array({sql})' for sql in values.values())})), count(*))",
+            f"named_struct('k', ({bare}, 0)).k",
+        ]
+        return Aggregated(self.rnd.choice(texts), "?")
+
+    def exact_aggregate(self) -> str:
+        """An aggregate with one right answer."""
+        while True:
+            made = self.aggregates.aggregate()
+            if made.exact and made.oracle is None:
+                return made.sql
 
     def fresh_alias(self, parts: _Parts) -> str:
         """An alias that is no column's name."""
@@ -231,6 +270,9 @@ class QueryWriter:
 
     def having(self, parts: _Parts) -> None:
         """A condition on the answers; where a double decides, rows too close to call are marked."""
+        if self.scalars.chance(0.15):  # Spark makes a condition of any value
+            parts.having = self.rnd.choice((self.aggregates.count("").sql, "NULL", "count(*) - 1", "true", "1"))
+            return
         made = self.aggregates.aggregate()
         if made.ties:
             made = self.aggregates.count("")

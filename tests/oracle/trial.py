@@ -11,12 +11,13 @@ import weft
 from oracle import compare, totals
 from oracle.compare import Rows
 from oracle.data import Stream
-from oracle.generate import Workload
+from oracle.generate import Shape, Workload
 from oracle.queries import Asked
 from weft.errors import WeftError
 from weft.optimize import sampled
 from weft.spark import step
 
+ANSI = "spark.sql.ansi.enabled"
 REDUCTIONS = 14
 """How many smaller trials a difference is worth."""
 
@@ -56,6 +57,15 @@ def cramped() -> Iterator[None]:
         sampled.FEW_FALLS, step.AT_ONCE = before
 
 
+def sessions(spark: Any, oracle: Any, shape: Shape) -> tuple[Any, Any]:
+    """The sessions for Weft and for Spark's side, as ANSI as a workload asks for."""
+    if shape.ansi:
+        return spark, oracle
+    loose = spark.newSession()
+    loose.conf.set(ANSI, "false")
+    return loose, compare.oracle_session(spark, **{ANSI: "false"})
+
+
 def trial(spark: Any, session: Any, stream: Stream, queries: Sequence[Asked]) -> Trial:
     """Run the queries with both and compare."""
     theirs = compare.spark_rows(session, stream, queries)
@@ -75,6 +85,7 @@ def trial(spark: Any, session: Any, stream: Stream, queries: Sequence[Asked]) ->
 
 def judge(spark: Any, session: Any, workload: Workload) -> None:
     """Raise AssertionError with a report that can be read and run again, if any query of a workload differs."""
+    spark, session = sessions(spark, session, workload.shape)
     try:
         outcome = trial(spark, session, workload.stream, workload.queries)
     except Exception as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from weft.query.allowed import ALLOWED, GROUPS, KNOWN, OF_OTHER_GROUPS
 from weft.query.functions import GENERATORS, NONDETERMINISTIC, SUPPORTED, UNSUPPORTED_AGGREGATES, WINDOW_FUNCTIONS
 
 # In Spark an expression is one of these if its value is another at each call.
@@ -48,3 +49,32 @@ def test_every_volatile_function_of_spark_is_known(spark: Any, functions: dict[s
         if any(trait.isAssignableFrom(expression) for trait in traits):
             volatile.add(name)
     assert {"rand", "uuid"} <= volatile <= NONDETERMINISTIC
+
+
+def test_the_groups_that_queries_may_call_are_those_of_spark(groups: dict[str, set[str]]) -> None:
+    for group, names in GROUPS.items():
+        assert names == {name for name in groups[group] if name.isidentifier()}, group
+
+
+def test_every_function_of_spark_is_known_and_no_other(groups: dict[str, set[str]]) -> None:
+    functions = {name for names in groups.values() for name in names if name.isidentifier()}
+    assert functions <= KNOWN
+    assert functions >= OF_OTHER_GROUPS
+    # what is no function of the registry: tables, and generators that stand in FROM
+    assert KNOWN - functions <= GENERATORS | {"collations", "range", "sql_keywords", "python_worker_logs"}
+
+
+def test_no_aggregate_generator_or_random_function_of_spark_may_be_called(
+    spark: Any, functions: dict[str, Any]
+) -> None:
+    by_name = spark._jvm.java.lang.Class.forName
+    package = "org.apache.spark.sql.catalyst.expressions"
+    traits = [f"{package}.{trait}" for trait in (*VOLATILE_TRAITS, "Generator")]
+    traits += [f"{package}.aggregate.AggregateFunction", f"{package}.RuntimeReplaceableAggregate"]
+    classes = [by_name(trait) for trait in traits]
+    wrong = {
+        name
+        for name in ALLOWED & functions.keys()
+        if any(trait.isAssignableFrom(by_name(functions[name].getClassName())) for trait in classes)
+    }
+    assert not wrong

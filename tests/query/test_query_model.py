@@ -232,6 +232,11 @@ def test_statements_are_named_by_view_by_comment_or_by_position() -> None:
     assert queries[0].text == f"CREATE VIEW a AS {body}"
 
 
+def test_what_editors_put_before_a_text_is_no_part_of_it() -> None:
+    (query,) = parse_file(f"\ufeffSELECT count(*) FROM t GROUP BY {W}")
+    assert query.text.startswith("SELECT")
+
+
 def test_an_empty_file_holds_no_query() -> None:
     assert parse_file(" \n -- nothing\n ; ;") == []
 

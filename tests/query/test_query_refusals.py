@@ -33,6 +33,9 @@ SPARK = (
     "  bit_or, bit_xor, variances, stddevs, skewness, kurtosis, covariances and corr; run this query on Spark"
 )
 
+BEFORE = "compute it before, as a column of the stream, or register a function of your own in the session"
+NAME = "its name becomes that of folders, tables and topics: it holds no / and no \\, and begins with no dot"
+
 REFUSED = [
     # clauses
     (f"SELECT count(*) {GROUP} ORDER BY 1", "ORDER BY is not supported", "ORDER BY", ORDER),
@@ -160,6 +163,36 @@ REFUSED = [
         "window.start",
         "it is the same for all rows of a group: use it outside",
     ),
+    (f"SELECT avgg(price) {GROUP}", "no function avgg", "avgg(price)", "did you mean avg?"),
+    (f"SELECT max(uppper(symbol)) {GROUP}", "no function uppper", "uppper(symbol)", "did you mean upper?"),
+    (f"SELECT count(*) FROM trades WHERE xyzzyx(s) GROUP BY {W}", "no function xyzzyx", "xyzzyx(s)", None),
+    (
+        f"SELECT max(reflect('a', 'b')) {GROUP}",
+        "reflect is not among the functions that a query may call",
+        "reflect('a', 'b')",
+        BEFORE,
+    ),
+    (
+        f"SELECT max(from_protobuf(s, s)) {GROUP}",
+        "from_protobuf is not among the functions that a query may call",
+        "from_protobuf(s, s)",
+        BEFORE,
+    ),
+    (
+        f"SELECT max(version()) {GROUP}",
+        "version tells of the session, not of the rows",
+        "version()",
+        "write the value itself",
+    ),
+    (
+        f"SELECT max(s || current_user) {GROUP}",
+        "current_user tells of the session, not of the rows",
+        "current_user",
+        "write the value itself",
+    ),
+    (f"CREATE VIEW ../x AS SELECT count(*) {GROUP}", "a query cannot be called ../x", "../x", NAME),
+    (f"CREATE VIEW `../x` AS SELECT count(*) {GROUP}", "a query cannot be called ../x", "`../x`", NAME),
+    (f"-- name: a/b\nSELECT count(*) {GROUP}", "a query cannot be called a/b", "SELECT", NAME),
     (f"SELECT sum(rand()) {GROUP}", "rand gives another value at each run", "rand()", SAME),
     (
         f"SELECT count(*), current_timestamp() {GROUP}",
@@ -396,7 +429,7 @@ REFUSED = [
 
 def refusal(text: str) -> QueryError:
     with pytest.raises(QueriesError) as raised:
-        parse_file(text, {"trades": COLUMNS})
+        parse_file(text, {"trades": COLUMNS}, functions=())
     (error,) = raised.value.errors
     return error
 
@@ -408,6 +441,14 @@ def test_it_is_refused_with_reason_place_and_remedy(text: str, message: str, und
     assert error.text == text
     assert error.at is not None
     assert text[error.at : error.at + error.length] == under
+
+
+def test_a_function_that_nobody_may_know_yet_is_taken_where_it_could_stand() -> None:
+    text = f"SELECT symbol, mine(symbol), max(mine(price)) {GROUP}, symbol"
+    assert len(parse_file(text)) == 1
+    assert len(parse_file(text, COLUMNS, functions=["mine"])) == 1
+    with pytest.raises(QueriesError, match="no function mine"):
+        parse_file(text, COLUMNS, functions=["ming"])
 
 
 def test_the_caret_stands_under_the_place_in_the_file() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from weft.algebra.numbers import DataError
 from weft.algebra.registry import AGGREGATES as REGISTRY
-from weft.plan.build import build
+from weft.plan.build import build, join
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Plan
 from weft.query.sparksql import parse_file
 from weft.step.emission import EVERYTHING, Emission
@@ -165,6 +167,12 @@ def at_once(grouping: Grouping, table: pa.Table, emission: Emission = EVERYTHING
     return rows_of(turn_once(plan_of(grouping), fresh(table, grouping), emission))
 
 
+def from_kept(grouping: Grouping, table: pa.Table) -> dict[str, list[Any]]:
+    kept = Finals(plan_of(grouping), keeps=True)
+    kept.absorb(fresh(table, grouping))
+    return rows_of(kept.answers(EVERYTHING))
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_answers_from_kept_panes_are_those_from_all_slices(seed):
     rnd = random.Random(seed)
@@ -225,3 +233,62 @@ def test_merged_slices_give_the_same_answers(seed):
         assert one.keys() == other.keys()
         for name in one:
             assert same(other[name], one[name]), name
+
+
+BROKEN = {
+    "a value": DataError("a sum does not fit int64"),
+    "a kernel": pa.ArrowNotImplementedError("Function 'dictionary_encode' has no kernel"),
+    "memory": MemoryError(),
+}
+
+
+def failing(error: Exception) -> Any:
+    """A function that is of no use."""
+
+    def fail(*_: object) -> Any:
+        raise error
+
+    return fail
+
+
+def spoilt(query: BoundQuery, part: str, error: Exception) -> BoundQuery:
+    """A query whose first aggregate cannot be decoded, or cannot be lowered."""
+    call, *others = query.calls
+    if part == "decode":
+        made = replace(call.recipe, measures=tuple(replace(one, decode=failing(error)) for one in call.recipe.measures))
+    else:
+        made = replace(call.recipe, lower=failing(error))
+    return replace(query, calls=(replace(call, recipe=made), *others))
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("part", ["decode", "lower"])
+def test_an_error_in_one_query_costs_no_other_its_answers(part, kind):
+    rnd = random.Random(7)
+    group = "FROM t GROUP BY k, window(ts, '10 seconds', '5 seconds')"
+    good = [bound("a", f"SELECT k, window, sum(v), max(v) {group}"), bound("b", f"SELECT k, window, avg(x) {group}")]
+    bad = spoilt(bound("bad", f"SELECT k, window, min(d) {group}"), part, BROKEN[kind])
+    (grouping,) = build("t", "ts", [good[0], bad, good[1]]).groupings
+    table = slices(grouping, [row_of(rnd, second) for second in range(40)])
+    expected = at_once(build("t", "ts", good).groupings[0], table)
+    for found in (at_once(grouping, table), from_kept(grouping, table)):
+        (reason,) = found.pop("bad")
+        assert str(BROKEN[kind]) in reason
+        assert found.keys() == expected.keys()
+        assert all(same(found[name], rows) for name, rows in expected.items())
+
+
+def test_keys_that_cannot_be_numbered_fail_only_the_queries_that_have_them():
+    rnd = random.Random(7)
+    window = "window(ts, '10 seconds', '5 seconds')"
+    bad = bound("bad", f"SELECT w, window, sum(v) FROM t GROUP BY w, {window}")
+    good = bound("good", f"SELECT k, window, sum(v) FROM t GROUP BY k, {window}")
+    grouping = join(build("t", "ts", [bad, good]).groupings)
+    table = slices(grouping, [row_of(rnd, second) for second in range(40)])
+    column = grouping.key_columns[[key.sql for key in grouping.keys].index("w")]
+    unnumbered = pa.array([{"m": [("a", 1)]}] * len(table), pa.struct([("m", pa.map_(pa.string(), pa.int64()))]))
+    expected = at_once(grouping, table)["good"]
+    table = table.set_column(table.column_names.index(column), column, unnumbered)
+    for found in (at_once(grouping, table), from_kept(grouping, table)):
+        assert "no kernel" in found["bad"][0]
+        assert same(found["good"], expected)

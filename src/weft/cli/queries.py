@@ -59,7 +59,9 @@ def add_command(
     with catalog_at(checkpoint, catalog, config) as found:
         added = found.add(sql)
         places = {entry.id: query.at for entry, query in zip(added, queries, strict=True)}
-        _follow(found, added, patience if wait else None, lambda entry: in_own_text(entry, sql, places[entry.id]))
+        _follow(
+            found, added, patience if wait else None, lambda entry: in_own_text(_reason(entry), sql, places[entry.id])
+        )
 
 
 def drop_command(
@@ -178,7 +180,7 @@ def _say_changed(catalog: Catalog, entries: Sequence[Entry], what: str) -> None:
     typer.echo(f"{', '.join(entry.name for entry in entries) or 'no query'} {what}, {when}")
 
 
-def in_own_text(entry: Entry, sql: str, at: int) -> str:
+def in_own_text(reason: str, sql: str, at: int) -> str:
     """Why a query was refused, with line and column as they count in the text of which it is a part, from ``at`` on."""
 
     def moved(found: re.Match[str]) -> str:
@@ -186,7 +188,7 @@ def in_own_text(entry: Entry, sql: str, at: int) -> str:
         beside = at - (sql.rfind("\n", 0, at) + 1) if line == 1 else 0
         return f"  line {line + sql[:at].count(chr(10))}, column {column + beside}:"
 
-    return re.sub(r"^  line (\d+), column (\d+):$", moved, _reason(entry), count=1, flags=re.MULTILINE)
+    return re.sub(r"^  line (\d+), column (\d+):$", moved, reason, count=1, flags=re.MULTILINE)
 
 
 def _reason(entry: Entry) -> str:

@@ -130,11 +130,12 @@ def refuse_unknown(node: exp.Expr, source: Source, registered: Collection[str] |
     """Refuse a call of what is neither a function of Spark's nor ``registered`` by the user; None: nobody knows yet."""
     for part in node.walk(bfs=False):
         name = _called(part)
-        if name is None or name == "window" or registered is None or name in registered:
+        if name is None or name == "window" or name in (registered or ()):
             continue
         if name not in KNOWN:
-            source.refuse(part, unknown(name, registered))
-        if name not in ALLOWED and name not in SUPPORTED and _refusal(name, has_arguments=True) is None:
+            if registered is not None:
+                source.refuse(part, unknown(name, registered))
+        elif name not in ALLOWED and name not in SUPPORTED and _refusal(name, has_arguments=True) is None:
             source.refuse(part, refusals.not_allowed(name))
 
 

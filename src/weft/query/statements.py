@@ -30,6 +30,9 @@ _UNFIT = re.compile(r"[/\\\x00-\x1f\x7f]|^\.")
 """What no name holds, as answers lie in folders, tables and topics of that name."""
 
 
+_WRITTEN_NAME = re.compile(r"`[^`]*`|[^\s(]*")
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One statement of a file; ``body`` is what stands after CREATE VIEW ... AS, if that is there."""
@@ -156,10 +159,9 @@ class _Words:
         if not self.rest or self.rest[0].text.upper() == "AS":
             self._source.refuse(self.here, refusals.missing("the view's name"))
         # as far as a person takes it for the name: ../x is four tokens
-        written = re.compile(r"`[^`]*`|[^\s(]*").match(self._source.text, self.here[0])
-        text = written.group().strip("`") if written else ""
-        if _UNFIT.search(text):
-            self._source.refuse((self.here[0], self.here[0] + len(text)), refusals.unfit_name(text))
+        found = _WRITTEN_NAME.match(self._source.text, self.here[0])
+        if found and _UNFIT.search(found.group().strip("`")):
+            self._source.refuse(found.span(), refusals.unfit_name(found.group().strip("`")))
         if not re.match(r"\w", self.rest[0].text):
             self._source.refuse(self.here, refusals.missing("the view's name"))
         self._index += 1

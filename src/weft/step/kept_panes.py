@@ -35,6 +35,8 @@ class KeptPanes:
         self._texts: dict[Asked, list[pa.Array]] = {}
         """Values that are compared by ranks, or carried, as Arrow: ranks mean nothing in the next batch."""
         self._prefixes: dict[Asked, Columns] = {}
+        self._errors: dict[Asked, Exception] = {}
+        """What went wrong with a partial: only queries that ask for it have no answers any more."""
 
     @classmethod
     def of(cls, queries: Iterable[BoundQuery]) -> KeptPanes:
@@ -49,6 +51,8 @@ class KeptPanes:
     def measure(self, partial: Partial, predicate: Predicate) -> Decoded:
         """One partial over every pane."""
         asked = (partial, predicate)
+        if asked in self._errors:
+            raise self._errors[asked]
         if asked in self._texts:
             return partial.measure.decode(self._texts[asked])
         return self._kept[asked]
@@ -70,12 +74,17 @@ class KeptPanes:
         pointers = np.append(firsts, len(order))
         known = len(self.keys)
         for asked in self.asked:
-            measured = fresh.measure(*asked)
-            if measured.dictionary is not None:
-                self._absorb_texts(asked, measured, slices, order, pointers)
-            else:
-                older = self._kept[asked] if known else measured.having(identity_columns(measured.monoid, 0), None)
-                self._kept[asked] = merged(asked[0], older, measured, order, pointers)
+            if asked in self._errors:
+                continue
+            try:
+                measured = fresh.measure(*asked)
+                if measured.dictionary is not None:
+                    self._absorb_texts(asked, measured, slices, order, pointers)
+                else:
+                    older = self._kept[asked] if known else measured.having(identity_columns(measured.monoid, 0), None)
+                    self._kept[asked] = merged(asked[0], older, measured, order, pointers)
+            except Exception as error:
+                self._errors[asked] = error
         self.keys, self.numbers = keys[firsts], numbers[firsts]
         self._prefixes = {}
 
