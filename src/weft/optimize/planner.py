@@ -17,7 +17,7 @@ from weft.optimize.constants import Constants
 from weft.optimize.nodes.spread import spread
 from weft.optimize.registry import NODE_OPTIMIZERS
 from weft.optimize.sampled import Sampled, is_ordered, mixed
-from weft.optimize.weaving import Seen, Weaving, home_of, nested, rewoven, weave
+from weft.optimize.weaving import Seen, Weaving, home_of, nested, one_tree, rewoven, weave
 from weft.plan.build import (
     check_technique,
     cut_at_all_edges,
@@ -310,8 +310,11 @@ def _woven_again(
 ) -> GroupingRecord:
     # cut anew: where only queries cut that are gone, new slices need not end
     grouping = restored_grouping(replace(record, trees=(), cuts=()), [bound[name] for name in record.queries])
-    if previous.rate is not None:
-        grouping = rewoven(grouping, Seen(previous.rate, previous.groups(record.id)), draft.asked.weaving)
+    if previous.rate is None and draft.asked.weaving.is_default:
+        grouping = replace(grouping, trees=(one_tree(grouping),))
+    else:
+        seen = Seen(previous.rate or 1.0, previous.groups(record.id))
+        grouping = rewoven(grouping, seen, draft.asked.weaving)
     (made,) = described(Plan("", "", grouping.queries, (grouping,)), (record.id,))
     return replace(made, queries=record.queries, placing=record.placing, node=record.node)
 

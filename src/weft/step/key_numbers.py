@@ -18,8 +18,10 @@ class KeyNumbers:
     Examples
     --------
     >>> numbers = KeyNumbers([Expression("k", "k")])
-    >>> numbers.number([pa.array(["b", None])]).tolist(), numbers.number([pa.array(["c", None])]).tolist()
-    ([0, 1], [2, 1])
+    >>> numbers.number([pa.array(["b", None])]).tolist(), numbers.number([pa.array(["b", None, "c"])]).tolist()
+    ([0, 1], [0, 1, 2])
+    >>> numbers.count, numbers.values[Expression("k", "k")].to_pylist()
+    (3, ['b', None, 'c'])
     """
 
     def __init__(self, keys: Sequence[Expression]) -> None:
@@ -42,8 +44,9 @@ class KeyNumbers:
         # the first time there is nothing to hold the columns against, and they may be long
         joined = [pa.concat_arrays(pair) for pair in zip(self._known, columns, strict=True)] if self.count else columns
         codes = row_codes(map(value_codes, joined), len(joined[0]))[0][self.count :]
-        # numbers rise as new keys appear
-        firsts = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=self.count - 1) > 0)
+        # numbers rise as new keys appear, from those that are known
+        highest = np.maximum(np.maximum.accumulate(codes), self.count - 1)
+        firsts = np.flatnonzero(np.diff(highest, prepend=self.count - 1))
         if len(firsts):
             chosen = pa.array(firsts)
             self._known = [
