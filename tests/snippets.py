@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -78,6 +79,11 @@ def run_line(line: str) -> None:
         return
     if words[0] == "make":
         assert set(words[1:]) <= set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)), line
+    elif words[:2] == ["pip", "install"]:
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        assert set(re.findall(r"\[(\w+)\]", line)) <= set(extras), line
+    elif words == ["weft", "demo"]:
+        return  # it takes minutes
     elif words[0].startswith(".venv/bin/python"):
         assert (ROOT / words[1]).exists(), line
     else:

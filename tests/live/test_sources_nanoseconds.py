@@ -78,10 +78,25 @@ def test_queries_over_them_give_the_rows_that_spark_gives_for_microseconds(spark
     assert found == sorted(tuple(row) for row in asked.where("s IS NOT NULL").collect())
 
 
+def test_what_spark_writes_itself_is_read_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    for kind in ("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"):
+        spark.conf.set("spark.sql.parquet.outputTimestampType", kind)
+        place = str(tmp_path / kind)
+        spark.sql("SELECT timestamp_millis(-1) AS ts, timestamp_ntz'1969-12-31 23:59:59' AS n").write.parquet(place)
+        spark.conf.unset("spark.sql.parquet.outputTimestampType")
+        plain = spark.read.parquet(place)
+        assert read_files(spark, place, "ts").schema == plain.schema
+        assert read_files(spark, place, "ts").collect() == plain.collect()
+        read = read_all(live_source(spark, place, "ts"), tmp_path / f"{kind} checkpoint")
+        assert [tuple(row.values()) for row in read.rows] == [tuple(row) for row in plain.collect()]
+
+
 def test_nanoseconds_inside_a_struct_are_refused_with_what_to_write(spark: SparkSession, tmp_path: Path) -> None:
     inner = pa.array([{"at": 1}], pa.struct([("at", pa.timestamp("ns"))]))
     pq.write_table(pa.table({"ts": pa.array([1], pa.timestamp("us")), "inner": inner}), tmp_path / "x.parquet")
-    with pytest.raises(WeftError, match=r"inner has timestamps in nanoseconds inside: .*coerce_timestamps"):
+    with pytest.raises(
+        WeftError, match=r"inner\.at holds timestamps in nanoseconds inside a column: .*coerce_timestamps"
+    ):
         read_files(spark, str(tmp_path / "x.parquet"), "ts")
 
 

@@ -7,7 +7,8 @@ digits left out (downwards, also before 1970).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,14 +37,14 @@ def nanosecond_columns(spark: SparkSession, location: Location, kind: str) -> di
     schema = _footer(location) if kind == "parquet" else None
     if schema is None:
         return {}
-    for field in schema:
-        if pa.types.is_nested(field.type) and "timestamp[ns" in str(field.type):
-            raise WeftError(f"{location.text}: {field.name} has timestamps in nanoseconds inside: {ADVICE}")
-    found = {field.name: field.type.tz for field in schema if pa.types.is_timestamp(field.type) and _is_fine(field)}
+    found = dict(_nanoseconds(schema))
+    inside = next((path for path in found if path not in schema.to_arrow_schema().names), None)
+    if inside is not None:
+        raise WeftError(f"{location.text}: {inside} holds timestamps in nanoseconds inside a column: {ADVICE}")
     if found:
         spark.conf.set(AS_NUMBERS, "true")
     without = "timestamp_ntz" if spark.conf.get(WITHOUT_ZONE) == "true" else "timestamp"
-    return {name: "timestamp" if zone else without for name, zone in found.items()}
+    return {name: "timestamp" if of_an_instant else without for name, of_an_instant in found.items()}
 
 
 def as_numbers(schema: StructType, nanoseconds: Mapping[str, str]) -> StructType:
@@ -69,11 +70,17 @@ def _instant(name: str, kind: str | None) -> Column:
     return F.expr(f"timestampadd(MICROSECOND, {micros}, TIMESTAMP_NTZ'1970-01-01')").alias(name)
 
 
-def _is_fine(field: pa.Field) -> bool:
-    return bool(field.type.unit == "ns")
+def _nanoseconds(schema: pq.ParquetSchema) -> Iterator[tuple[str, bool]]:
+    """Columns of 64 bits, and whether they tell instants; Spark's own 96 bits Arrow calls nanoseconds, too."""
+    for number in range(len(schema.names)):
+        column = schema.column(number)
+        if column.physical_type == "INT64" and column.logical_type.type == "TIMESTAMP":
+            said = json.loads(column.logical_type.to_json())
+            if said["timeUnit"] == "nanoseconds":
+                yield column.path, said["isAdjustedToUTC"]
 
 
-def _footer(location: Location) -> pa.Schema | None:
+def _footer(location: Location) -> pq.ParquetSchema | None:
     """The columns of the first file there; None where only Spark can look, or nothing can be read."""
     if location.is_remote and location.scheme not in STORES:
         return None
@@ -85,7 +92,8 @@ def _footer(location: Location) -> pa.Schema | None:
             if not files:
                 return None
             path = files[0]
-        return pq.read_schema(path, filesystem=filesystem)
+        with pq.ParquetFile(path, filesystem=filesystem) as file:
+            return file.schema
     except (OSError, pa.ArrowException):
         return None
 
