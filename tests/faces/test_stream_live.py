@@ -89,6 +89,10 @@ def test_a_running_job_is_changed_watched_and_stopped_from_outside(
     told = wait_for(project, weft, job, 0)
     assert (told["state"], told["queries"], told["rows"], told["pid"]) == ("running", 1, 120, job.pid)
 
+    second = weft_program(project, "stream")
+    assert second.returncode == 2
+    assert re.search(rf"a job runs on .*state already: pid {job.pid} on host .*, whose heart beat \d", second.stderr)
+
     adding = subprocess.Popen([WEFT, "add", DAILY], cwd=project, stdout=subprocess.PIPE, text=True)
     put_rows(project / "incoming", 1)
     out, _ = adding.communicate(timeout=PATIENCE)

@@ -22,7 +22,7 @@ _LOST = re.compile(r"data may have been lost|OffsetOutOfRange|KAFKA_DATA_LOSS|Sp
 _UNTOLD = "UnknownReason"
 _STORE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN, errno.EHOSTUNREACH),
-    *(errno.ENETUNREACH, errno.ENETDOWN, errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT, errno.EREMOTEIO),
+    *(errno.ENETUNREACH, errno.ENETDOWN, errno.ETIMEDOUT, errno.EREMOTEIO),
 }
 
 

@@ -13,7 +13,7 @@ from tenacity import retry_if_exception
 from weft.catalog.status import Outage
 from weft.errors import WeftError
 from weft.job.patience import Patience, Presence
-from weft.spark.failures import spark_failure
+from weft.spark.failures import jvm_is_gone, spark_failure
 from weft.spark.outages import may_be_away, store_is_away
 
 STEP = 0.5
@@ -151,4 +151,6 @@ class Reading:
 
 
 def _is_outage(error: BaseException) -> bool:
+    if isinstance(error, Exception) and jvm_is_gone(error):
+        return False
     return may_be_away(error) or store_is_away(error)
