@@ -2,7 +2,7 @@
 
 systemd, Kubernetes and ``timeout`` send SIGTERM to every process of a service or group at once, a terminal SIGINT. Java
 would obey at once, in the middle of a batch that the driver has promised to finish, and all that is left are traces.
-So it runs in a session of its own and is deaf to both (Java leaves a signal alone that is ignored when it starts), and
+So it runs in a group of its own and is deaf to both (Java leaves a signal alone that is ignored when it starts), and
 :mod:`weft.spark.daemon` keeps them from the Python workers. It still ends with the driver, however that ends: it reads
 its standard input, which the driver alone holds open.
 """
@@ -35,7 +35,7 @@ def start_java(settings: Mapping[str, str]) -> None:
     os.environ["WEFT_SPARK_SUBMIT"] = str(Path(_find_spark_home()) / "bin" / "spark-submit")
     apart = {
         "executable": str(DEAF_SPARK_SUBMIT),
-        "start_new_session": True,
+        "process_group": 0,
         # standard output is for answers
         "stdout": STANDARD_ERROR,
     }
