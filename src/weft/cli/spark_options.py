@@ -55,12 +55,12 @@ def started(
 ) -> SparkSession:
     """The session that the options ask for, with people told why they wait."""
     options = pairs(conf, "--conf")
-    from weft.launch.session import local_session
+    from weft.launch.session import local_session, without_tables
 
     return local_session(
         master=master,
         memory=memory or MEMORY,
-        config=options,
+        config=without_tables() | options,
         packages=separated(packages) or (),
         places=places,
         waiting=phases,

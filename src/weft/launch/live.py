@@ -22,7 +22,7 @@ from weft.job.checkpoint import Checkpoint
 from weft.job.lease import refuse_if_held
 from weft.job.patience import Patience, Presence
 from weft.job.sink import Sink
-from weft.launch.session import local_session
+from weft.launch.session import local_session, without_tables
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
 from weft.sinks.routed import RoutedSink
@@ -111,7 +111,7 @@ def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *
     spark = local_session(
         master=config.master,
         memory=config.memory,
-        config=settings_of(config),
+        config=without_tables() | settings_of(config),
         packages=config.packages,
         places=config.spark_places(),
         waiting=Logged(),

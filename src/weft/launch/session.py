@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -131,6 +132,11 @@ def settings(master: str, memory: str) -> dict[str, str]:
         # what is written here is read here, once and soon: packing it takes longer than that
         "spark.shuffle.compress": str(not is_threads(master)).lower(),
     }
+
+
+def without_tables() -> dict[str, str]:
+    """For commands, which make no tables: the folder that Spark makes for them need not stand where they are run."""
+    return {"spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/weft-warehouse-{os.getuid()}"}
 
 
 def is_threads(master: str) -> bool:
