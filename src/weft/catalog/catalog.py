@@ -261,7 +261,8 @@ class Catalog:
         most = nlargest(MOST_FIGURES, figures, key=lambda name: figures[name]["seconds"])
         columns = list(QueryFigures.__annotations__)
         # their names once for all, as they may be thousands
-        told = {"columns": columns, "queries": {name: [figures[name][column] for column in columns] for name in most}}
+        rows = {name: [dict(figures[name])[column] for column in columns] for name in most}
+        told = {"columns": columns, "queries": rows}
         values = {"figures": json.dumps(told, separators=(",", ":"))}
         with self._database.write() as connection:
             if not connection.execute(update(FIGURES).values(values)).rowcount:
