@@ -10,6 +10,7 @@ import pytest
 from weft.catalog import Catalog, Heartbeat, is_running
 from weft.catalog.catalog import FIRST_WINDOWS
 from weft.catalog.database import CatalogError
+from weft.catalog.status import QueryFigures
 from weft.errors import QueriesError, UseError
 from weft.query.sparksql import parse_file
 
@@ -292,6 +293,22 @@ def test_the_history_tells_who_came_and_went_and_when(catalog: Catalog) -> None:
     ]
     versions = [change.version for change in catalog.changes()]
     assert versions == sorted(set(versions))
+
+
+def test_figures_of_queries_are_kept_of_those_that_take_most_time(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert catalog.figures() == {}
+    monkeypatch.setattr("weft.catalog.catalog.MOST_FIGURES", 2)
+    told = {
+        f"q{number}": QueryFigures(
+            answers=number, rows=7, seconds=number / 2, state_bytes=9, lag_seconds=None, answered_at=1.5
+        )
+        for number in range(4)
+    }
+    catalog.put_figures(told)
+    catalog.put_figures(told)
+    assert catalog.figures() == {"q3": told["q3"], "q2": told["q2"]}
 
 
 def test_plans_are_kept_and_a_replayed_one_takes_its_place(catalog: Catalog) -> None:

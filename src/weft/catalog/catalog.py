@@ -259,7 +259,11 @@ class Catalog:
     def put_figures(self, figures: Mapping[str, QueryFigures]) -> None:
         """Say, as the running job, how its queries are; only of those that take most time if they are very many."""
         most = nlargest(MOST_FIGURES, figures, key=lambda name: figures[name]["seconds"])
-        values = {"figures": json.dumps({name: figures[name] for name in most})}
+        columns = list(QueryFigures.__annotations__)
+        # their names once for all, as they may be thousands
+        rows = {name: [dict(figures[name])[column] for column in columns] for name in most}
+        told = {"columns": columns, "queries": rows}
+        values = {"figures": json.dumps(told, separators=(",", ":"))}
         with self._database.write() as connection:
             if not connection.execute(update(FIGURES).values(values)).rowcount:
                 connection.execute(insert(FIGURES).values(id=_ONLY, **values))
@@ -268,7 +272,10 @@ class Catalog:
         """What the last job said of its queries, by their names."""
         with self._database.read() as connection:
             text = connection.execute(select(FIGURES.c.figures)).scalar_one_or_none()
-        found: dict[str, QueryFigures] = json.loads(text) if text else {}
+        told = json.loads(text) if text else {"columns": [], "queries": {}}
+        found: dict[str, Any] = {
+            name: dict(zip(told["columns"], row, strict=True)) for name, row in told["queries"].items()
+        }
         return found
 
     def status(self) -> Status | None:
