@@ -81,6 +81,12 @@ def stream_command(
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Take the checkpoint over from a job that runs on it, which then ends.")
     ] = False,
+    give_up_answers: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUERY", help="Do without the answers of this query that some sink has yet to take and never can."
+        ),
+    ] = None,
     trigger: Annotated[str | None, typer.Option(metavar="DURATION", help="A batch begins so often.")] = None,
     available_now: Annotated[
         bool | None, typer.Option("--available-now/--continuous", help="Take what is there, then stop.")
@@ -167,7 +173,7 @@ def stream_command(
     }
     said = {at: value for at, value in given.items() if value[1] is not None}
     from weft.cli.streaming import run_stream
-    from weft.launch.live import give_up_sinks, refuse_if_running
+    from weft.launch.live import give_up_queries, give_up_sinks, refuse_if_running
 
     read = settings_of(config)
     if (log_format or read.values.get("log_format")) == "json":
@@ -178,6 +184,7 @@ def stream_command(
     with kept_from(settings.secrets()), told_in_short(where):
         refuse_if_running(settings, take_over=take_over)
         give_up_sinks(settings, give_up or ())
+        give_up_queries(settings, give_up_answers or ())
         try:
             run_stream(settings, take_over=take_over)
         except Ended as ended:

@@ -19,6 +19,7 @@ from weft.errors import QueriesError
 from weft.java.packages import KAFKA, spark_jars
 from weft.job import outbox
 from weft.job.checkpoint import Checkpoint
+from weft.job.given_up import give_up_answers
 from weft.job.lease import refuse_if_held
 from weft.job.patience import Patience, Presence
 from weft.job.sink import Sink
@@ -47,6 +48,13 @@ def give_up_sinks(config: StreamConfig, names: Sequence[str]) -> None:
     """Have the job go on without what these sinks, which are gone, have yet to take."""
     for name in names:
         outbox.give_up(Checkpoint(config.checkpoint), name)
+
+
+def give_up_queries(config: StreamConfig, names: Sequence[str]) -> None:
+    """Have no sink be given the answers of these queries that are committed by now."""
+    for name in names:
+        batch = give_up_answers(Checkpoint(config.checkpoint), name)
+        LOG.warning("the answers of %s up to batch %d are given up: sinks that lack them get none", name, batch)
 
 
 def open_catalog(

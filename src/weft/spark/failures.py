@@ -111,11 +111,22 @@ def _own_words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".strip().split("\n")[0]
 
 
-def jvm_is_gone(error: Exception) -> bool:
-    """Whether the JVM that Spark runs in has died, or its context was stopped."""
-    if isinstance(error, Py4JNetworkError | ConnectionError | EOFError):
+def jvm_is_gone(error: BaseException) -> bool:
+    """Whether the JVM that Spark runs in died under what failed."""
+    if isinstance(error, Py4JNetworkError):
         return True
     if isinstance(error, Py4JJavaError | CapturedException):
         return False  # it answered
-    context = SparkContext._active_spark_context
-    return isinstance(error, Py4JError) and (context is None or context._jsc is None)
+    # an answer that is cut off, or a connection that is: by the JVM's death, or by that of somebody else
+    cut_off = isinstance(error, Py4JError) and "Trace:" not in str(error)
+    return (cut_off or isinstance(error, ConnectionError | EOFError)) and not _jvm_answers()
+
+
+def _jvm_answers() -> bool:
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return False
+    try:
+        return bool(gateway.jvm.java.lang.System.nanoTime() is not None)
+    except (Py4JError, OSError):
+        return False

@@ -207,7 +207,7 @@ class LiveEngine:
 
     def _told(self, error: BaseException) -> BaseException:
         """The error that people are told, when Spark runs no more."""
-        with suppress(Py4JError):
+        with suppress(Py4JError, OSError):
             self._reading.stop()
         if not isinstance(error, Exception) or not jvm_is_gone(error):
             return error

@@ -18,6 +18,7 @@ from weft.catalog.status import Outage
 from weft.errors import UseError, WeftError
 from weft.job import segments
 from weft.job.clock import Clock, largest_of, watermark_after
+from weft.job.given_up import answers_given_up
 from weft.job.history import ANSWERS, History, Waiting
 from weft.job.lease import Lease
 from weft.job.memory import Memory
@@ -180,6 +181,7 @@ class Job:
     def recover(self) -> None:
         """Take up where the last commit left off, and have delivered what was committed but not delivered."""
         committed = self._take_up()
+        self.outbox.given_up = answers_given_up(self.history.checkpoint, committed)
         self.outbox.open(committed)
         self.registry.refuse((id, name, reason) for id, name, reason in self.last.refusals)
         self._refuse_failed()

@@ -151,6 +151,4 @@ class Reading:
 
 
 def _is_outage(error: BaseException) -> bool:
-    if isinstance(error, Exception) and jvm_is_gone(error):
-        return False
-    return may_be_away(error) or store_is_away(error)
+    return not jvm_is_gone(error) and (may_be_away(error) or store_is_away(error))
