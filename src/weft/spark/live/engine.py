@@ -258,7 +258,8 @@ class LiveEngine:
     @property
     def is_active(self) -> bool:
         """Whether the stream runs."""
-        return self._keeper.is_alive()
+        # its thread may take a moment more to go
+        return self._keeper.is_alive() and not self._ended.is_set()
 
     # ----------------------------------------------------------------------------------------------------- queries
 
