@@ -55,12 +55,12 @@ def started(
 ) -> SparkSession:
     """The session that the options ask for, with people told why they wait."""
     options = pairs(conf, "--conf")
-    from weft.launch.session import local_session, without_tables
+    from weft.launch.session import local_session
 
     return local_session(
         master=master,
         memory=memory or MEMORY,
-        config=without_tables() | options,
+        config=options,
         packages=separated(packages) or (),
         places=places,
         waiting=phases,

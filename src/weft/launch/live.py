@@ -23,7 +23,7 @@ from weft.job.given_up import give_up_answers
 from weft.job.lease import refuse_if_held
 from weft.job.patience import Patience, Presence
 from weft.job.sink import Sink
-from weft.launch.session import local_session, without_tables
+from weft.launch.session import local_session
 from weft.launch.woven import weaving_on
 from weft.query.model import Query
 from weft.query.sparksql import parse_file
@@ -120,7 +120,7 @@ def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *
     spark = local_session(
         master=config.master,
         memory=config.memory,
-        config=without_tables() | settings_of(config),
+        config=settings_of(config),
         packages=config.packages,
         places=config.spark_places(),
         waiting=Logged(),

@@ -139,11 +139,6 @@ def settings(master: str, memory: str) -> dict[str, str]:
     }
 
 
-def without_tables() -> dict[str, str]:
-    """For commands, which make no tables: the folder that Spark makes for them need not stand where they are run."""
-    return {"spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/weft-warehouse-{os.getuid()}"}
-
-
 def is_threads(master: str) -> bool:
     """Whether tasks are threads of the driver: ``local`` and ``local[...]``, not ``local-cluster[...]``."""
     return master == "local" or master.startswith("local[")
