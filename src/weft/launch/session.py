@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -29,6 +30,7 @@ JAVA_OPTIONS = [
     "-XX:+UseParallelGC",
     *(["-XX:+UseTransparentHugePages"] if sys.platform == "linux" else []),
 ]
+LOG = logging.getLogger("weft.session")
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 """Nobody from outside has to reach a driver whose executors are on its machine."""
 
@@ -43,14 +45,15 @@ class Waiting(Protocol):
         """So much of it is done."""
 
 
-class InSilence:
-    """Tells nobody."""
+class Remarks:
+    """Has the log, which Python shows from warnings on, tell of what happens once on a machine and takes its time."""
 
     def begin(self, phase: str) -> None:
-        """Nothing is said."""
+        """Only that is remarkable."""
+        LOG.log(logging.WARNING if phase.endswith("once") else logging.INFO, "%s ...", phase)
 
     def at(self, done: int, of: int) -> None:
-        """Nothing is said."""
+        """How far it is stays unsaid."""
 
 
 def local_session(
@@ -78,7 +81,7 @@ def local_session(
     places
         What Spark will have to read or write: where it cannot, that is said now.
     waiting
-        Is told what goes on.
+        Is told what goes on; the log, if nobody is named.
 
     Raises
     ------
@@ -87,7 +90,7 @@ def local_session(
     """
     given = dict(config or {})
     chosen = master or given.pop("spark.master", None) or f"local[{os.cpu_count() or 1}]"
-    told = waiting or InSilence()
+    told = waiting or Remarks()
     refuse_without_package(places, given, packages)
     knock(chosen)
     if packages:
