@@ -131,6 +131,8 @@ def settings(master: str, memory: str) -> dict[str, str]:
         **(LOOPBACK if master.startswith("local") else {}),
         # a query that runs out of memory fails its task, and not the JVM that all others run in
         "spark.executor.killOnFatalError.depth": "0",
+        # Spark makes an empty folder for tables as soon as it looks up a function; not where people work
+        "spark.sql.warehouse.dir": f"file://{tempfile.gettempdir()}/weft-warehouse-{os.getuid()}",
         "spark.python.daemon.module": "weft.spark.daemon",
         # what is written here is read here, once and soon: packing it takes longer than that
         "spark.shuffle.compress": str(not is_threads(master)).lower(),
