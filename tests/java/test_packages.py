@@ -14,9 +14,9 @@ import pytest
 from services.repository import Repository
 from weft.errors import WeftError
 from weft.java.kept_jars import BUILDING, RECORD
-from weft.java.packages import resolve, spark_jars
+from weft.java.packages import CARRIED, resolve, spark_jars
 
-ASK = "import sys; from weft.java.packages import resolve; print(*(jar.name for jar in resolve(sys.argv[1:])))"
+ASK = "import sys; from weft.java.packages import CARRIED, resolve; print(*(jar.name for jar in resolve(sys.argv[1:])))"
 
 
 @pytest.fixture
@@ -122,6 +122,12 @@ def test_an_earlier_version_is_not_taken_because_the_repository_is_away(
     repository.stop()
     with pytest.raises(WeftError, match=r"spark-thing_2\.13:4\.3\.0\n"):
         spark_jars(["spark-thing_2.13"], "4.3.0")
+
+
+def test_a_package_of_a_group_that_spark_carries_comes_without_what_spark_has(repository: Repository) -> None:
+    repository.publish("hadoop-common", group="org.apache.hadoop")
+    wanted = repository.publish("hadoop-aws", needs=["hadoop-common"], group="org.apache.hadoop")
+    assert [jar.name for jar in resolve([wanted], without=CARRIED)] == ["hadoop-aws-1.jar"]
 
 
 def test_what_a_killed_process_left_behind_is_swept_by_the_next_one(repository: Repository, tmp_path: Path) -> None:

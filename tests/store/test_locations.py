@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from weft import Engine
 from weft.errors import UseError, WeftError
 from weft.sinks.specs import sink_of
 from weft.store.folder import Folder
@@ -60,6 +62,17 @@ def test_a_url_without_bucket_with_a_password_or_with_options_is_refused_and_the
 def test_a_store_that_cannot_be_written_to_is_refused_with_those_that_can(make: object) -> None:
     with pytest.raises(UseError, match=r"ftp://host/x.*s3a://"):
         make("ftp://host/x")  # type: ignore[operator]
+
+
+def test_an_engine_refuses_what_its_session_cannot_reach(spark: SparkSession) -> None:
+    engine = Engine(spark)
+    engine.stream("t", spark.sql("SELECT timestamp_seconds(id) AS ts, id AS n FROM range(3)"), "ts")
+    engine.sql("SELECT sum(n) AS n FROM t GROUP BY window(ts, '1 hour')")
+    told = r"s3://bucket/x: Spark cannot reach s3a:// .*say --packages org\.apache\.hadoop:hadoop-aws:3\."
+    with pytest.raises(UseError, match=told):
+        engine.run("s3://bucket/x")
+    with pytest.raises(UseError, match=told):
+        engine.start("s3://bucket/x", catalog="sqlite:///:memory:")
 
 
 def test_a_store_that_does_not_answer_is_told_with_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:

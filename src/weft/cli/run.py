@@ -196,6 +196,9 @@ class Asked:
         self.sources = pairs(source, "--source", "NAME=PATH")
         self.options = pairs(option, "--option")
         self.limits = DEFAULT_LIMITS
+        for name, path in self.sources.items():
+            if not path:
+                raise typer.BadParameter(f"{name}= is not of the form NAME=PATH", param_hint="--source")
         self.places = [Location.of(path) for path in self.sources.values()]
 
     def engine(self, spark: SparkSession, phases: Phases) -> Engine:

@@ -106,13 +106,21 @@ class Request:
 
     def _dependency(self, package: Package) -> Iterator[str]:
         others = [(other.group, other.artifact) for other in self.packages if other != package]
-        excluded = [f"<exclude org={quoteattr(group)}/>" for group in self.without]
+        excluded = [_all_but(package, group) for group in self.without]
         for group, artifact in (*others, ("org.apache.spark", f"spark-tags_{SCALA}")):
             excluded.append(f"<exclude org={quoteattr(group)} module={quoteattr(artifact)}/>")
         where = f"org={quoteattr(package.group)} name={quoteattr(package.artifact)} rev={quoteattr(package.version)}"
         yield f'<dependency {where} conf="default-&gt;default" transitive="{str(self.transitive).lower()}">'
         yield "".join(excluded)
         yield "</dependency>"
+
+
+def _all_but(package: Package, group: str) -> str:
+    """Leave out a group; of a package's own group everything else, as Ivy would leave out the package, too."""
+    if group != package.group:
+        return f"<exclude org={quoteattr(group)}/>"
+    others = f"^(?!{re.escape(package.artifact)}$).*"
+    return f'<exclude org={quoteattr(re.escape(group))} module={quoteattr(others)} matcher="regexp"/>'
 
 
 def fetch(request: Request, target: Path, cache: Path) -> None:

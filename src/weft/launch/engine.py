@@ -15,6 +15,7 @@ from weft.errors import QueriesError, QueryError, WeftError
 from weft.job.patience import Patience
 from weft.job.sink import Sink
 from weft.launch.live import open_catalog
+from weft.launch.reach import refuse_without_file_system
 from weft.launch.session import local_session
 from weft.launch.woven import weaving_on
 from weft.optimize import planner
@@ -38,6 +39,7 @@ from weft.spark.sample import look
 from weft.spark.step import Outcome, StepResult, Totals, step
 from weft.spark.workers import keep_workers, use_this_python
 from weft.store.folder import Folder
+from weft.store.location import Location
 from weft.store.private import make_private
 from weft.store.scratch import scratch
 
@@ -178,6 +180,7 @@ class Engine:
         """
         if not self._queries:
             raise WeftError("there are no queries: register some with .sql(text)")
+        refuse_without_file_system(self.spark, [Location.of(staging)] if staging else ())
         use_this_python(self.spark)
         beside = Folder(f"{tempfile.gettempdir()}/weft")
         folder = Folder(staging) if staging else make_private(scratch(beside, "staging"))
@@ -246,6 +249,7 @@ class Engine:
         """
         if len(self._streams) != 1:
             raise WeftError(f"a live engine runs on one stream, here are {len(self._streams)}: start one for each")
+        refuse_without_file_system(self.spark, [Folder(checkpoint).location])
         use_this_python(self.spark)
         (stream,) = self._streams.values()
         waiting = Patience(None if patience is None else spark_duration(patience) / 1e6, waiting_batches)
