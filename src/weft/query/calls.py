@@ -55,6 +55,14 @@ def is_window(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "window"
 
 
+def is_argument(node: exp.Expr) -> bool:
+    """Whether a function is given ``node``, which it may ask for its name; parentheses are nothing to Spark."""
+    around = node.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    return isinstance(around, (exp.Anonymous, exp.Tuple))  # around several values they are a call of struct
+
+
 def names_fields(node: exp.Expr) -> bool:
     """Whether ``node`` makes structs, whose fields keep the letter case of what is written in it."""
     if isinstance(node, exp.Anonymous):

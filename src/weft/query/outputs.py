@@ -66,23 +66,19 @@ class Rewriter:
         edits = self._edits(node, in_having=True)
         return self._source.sql(exact_span_of(node), edits)
 
-    def _edits(self, node: exp.Expr, *, in_having: bool, in_call: bool = False) -> list[Edit]:
-        """What to replace in ``node``; ``in_call`` says that a function stands around, which may ask for its name."""
+    def _edits(self, node: exp.Expr, *, in_having: bool) -> list[Edit]:
         if isinstance(node, exp.Column):
-            return [self._column(node, in_having, in_call)]
+            return [self._column(node, in_having)]
         if (key := self._key(node)) is not None:
-            return [_replaced(node, f"{KEY}{key}", in_call)]
+            return [_replaced(node, f"{KEY}{key}")]
         if calls.is_aggregate(node):
-            return [_replaced(node, f"{AGGREGATE}{self._call(node)}", in_call)]
+            return [_replaced(node, f"{AGGREGATE}{self._call(node)}")]
         if isinstance(node, exp.Anonymous) and calls.is_window(node):
             if read_window(node, self._names, self._source) != self._window:
                 self._source.refuse(node, refusals.TWO_WINDOWS)
-            return [_replaced(node, WINDOW, in_call)]
+            return [_replaced(node, WINDOW)]
         calls.refuse_unsupported(node, self._source)
-        # parentheses are nothing to Spark, and around several values they are a call of struct
-        in_call = isinstance(node, (exp.Anonymous, exp.Tuple)) or (in_call and isinstance(node, exp.Paren))
-        parts = node.iter_expressions()
-        return [edit for part in parts for edit in self._edits(part, in_having=in_having, in_call=in_call)]
+        return [edit for part in node.iter_expressions() for edit in self._edits(part, in_having=in_having)]
 
     def _key(self, node: exp.Expr) -> int | None:
         # What holds no column is left alone: it may have to be a literal, as in round(x, 2) or DECIMAL(10, 2).
@@ -90,11 +86,12 @@ class Rewriter:
             return None
         return self._keys.get(self._scalars.canonical(node))
 
-    def _column(self, column: exp.Column, in_having: bool, in_call: bool) -> Edit:
+    def _column(self, column: exp.Column, in_having: bool) -> Edit:
         if not isinstance(column.this, exp.Identifier):
             self._source.refuse(column, refusals.STAR)
         path = self._names.path(column)
         start = exact_span_of(column)[0]
+        in_call = calls.is_argument(column)
         for length in range(len(path), 0, -1):
             key = self._keys.get(" . ".join(identity(part.name) for part in path[:length]))
             if key is not None:
@@ -133,9 +130,9 @@ class Rewriter:
         return self._calls.setdefault(call, len(self._calls))
 
 
-def _replaced(node: exp.Expr, placeholder: str, in_call: bool) -> Edit:
+def _replaced(node: exp.Expr, placeholder: str) -> Edit:
     """A placeholder for a whole expression, by the name that a function around would see."""
-    if in_call:
+    if calls.is_argument(node):
         name = _own_name(node)
         placeholder = nameless(placeholder) if name is None else called(name, placeholder)
     return Edit(*exact_span_of(node), placeholder)

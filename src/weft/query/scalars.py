@@ -57,7 +57,8 @@ class Scalars:
 
     def _column(self, column: exp.Column, where: str, expand: Expand) -> list[Edit]:
         if meant := expand(column):
-            return [Edit(*exact_span_of(column), called(column.name, f"({meant.sql})"), f"( {meant.canonical} )")]
+            sql = called(column.name, f"({meant.sql})") if calls.is_argument(column) else f"({meant.sql})"
+            return [Edit(*exact_span_of(column), sql, f"( {meant.canonical} )")]
         if self.names.means_window(column):
             self.source.refuse(column, refusals.window_in(where))
         self.names.check(column, self.source)

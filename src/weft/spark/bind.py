@@ -54,6 +54,8 @@ class Stream:
     _outputs: dict[str, StructField] = field(default_factory=dict)
     _shapes: dict[str, StructType] = field(default_factory=dict)
     _conditions: dict[Expression, StructField] = field(default_factory=dict)
+    _checked: set[str] = field(default_factory=set)
+    """Shapes whose outputs were compared with Spark's."""
 
     def __post_init__(self) -> None:
         names = {name.lower(): name for name in self.rows.columns}
@@ -256,6 +258,8 @@ def _bind_one(stream: Stream, query: Query) -> Bound:
 
 def _check_outputs(stream: Stream, query: Query, schema: StructType) -> None:
     """Compare what is computed from placeholders with what Spark makes of the query's own text, field by field."""
+    if query.shape in stream._checked:
+        return
     frame: DataFrame | None = None
     for output, expected in zip(query.outputs, schema, strict=True):
         _arrow_type(query, expected.dataType, query.at, f"column {expected.name}")
@@ -274,19 +278,25 @@ def _check_outputs(stream: Stream, query: Query, schema: StructType) -> None:
             )
     if query.condition is not None and _placed(stream, query, query.condition) not in stream._outputs:
         _computed(query, frame or stream.session.createDataFrame([], _placeholders(stream, query)), query.condition)
+    stream._checked.add(query.shape)
 
 
 def _computed(query: Query, frame: DataFrame, text: str) -> StructField:
-    """The field that a text over placeholders gives."""
+    """The field that a text over placeholders gives; in other words than Spark's, who would tell of placeholders."""
     found: dict[str, StructField] = {}
     _learn_all([text], found, lambda text: F.expr(f"({text})"), frame.select)
     if text not in found:
-        _explain(query, query.at, lambda: frame.select(F.expr(f"({text})")))
+        raise QueryError(
+            "the select list or HAVING cannot be computed from keys, aggregates and the window, or is random",
+            text=query.text,
+            hint="select keys, the window, aggregates and functions of these that give the same value each time",
+        )
     return found[text]
 
 
 def _placeholders(stream: Stream, query: Query) -> StructType:
-    keys = [StructField(f"{KEY}{i}", stream._fields[key].dataType) for i, key in enumerate(query.keys)]
+    """What a query's outputs are computed from; anything may be NULL, as it is in rows of other queries."""
+    keys = [StructField(f"{KEY}{i}", _nullable(stream._fields[key].dataType)) for i, key in enumerate(query.keys)]
     calls = [StructField(f"{AGGREGATE}{i}", stream._calls[call].dataType) for i, call in enumerate(query.calls)]
     return StructType([StructField(WINDOW, _window_type(stream)), *keys, *calls])
 
