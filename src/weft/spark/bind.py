@@ -286,11 +286,15 @@ def _computed(query: Query, frame: DataFrame, text: str) -> StructField:
     found: dict[str, StructField] = {}
     _learn_all([text], found, lambda text: F.expr(f"({text})"), frame.select)
     if text not in found:
-        raise QueryError(
-            "the select list or HAVING cannot be computed from keys, aggregates and the window, or is random",
-            text=query.text,
-            hint="select keys, the window, aggregates and functions of these that give the same value each time",
-        )
+        try:
+            frame.selectExpr(f"({text})")
+        except PySparkException:
+            raise QueryError(
+                "the select list or HAVING cannot be computed from keys, aggregates and the window alone",
+                text=query.text,
+                hint="select keys, the window, aggregates and functions of these",
+            ) from None
+        raise _changing(query, query.at)
     return found[text]
 
 
@@ -339,7 +343,12 @@ def _explain(query: Query, at: int, select: Callable[[], DataFrame]) -> NoReturn
         select()
     except SPARK_ERRORS as error:
         raise _refused(query, error) from None
-    raise QueryError(
+    raise _changing(query, at)
+
+
+def _changing(query: Query, at: int) -> QueryError:
+    """An expression that Spark takes, but whose value is another each time, or of many rows."""
+    return QueryError(
         "a function in it is random, or an aggregate of your own",
         text=query.text,
         at=at - query.at,
