@@ -86,7 +86,7 @@ PAGE = """# Queries that ask for trouble
 What {kinds} kinds of them got beside {good} good queries, whose answers were the same as without them: in a run, and
 in a stream where what they stumble over came in their first batch, in a later one, and after a restart.
 
-Written by `python tests/hostile/suite.py docs/hostile.md`. The limits are those of the suite (50,000 answers, 60 keys),
+Written by `python tests/hostile/suite.py docs/hostile.md`. The limits are those of the suite (50,000 answers, 30 keys),
 the JVM has 1 GB.
 
 | kind | where | text | in a run | first batch | later batch | after a restart | why |

@@ -12,15 +12,17 @@ from pyspark.errors.exceptions.captured import CapturedException
 from weft.errors import WeftError
 from weft.spark.outages import source_is_away
 
+IN_A_BATCH = (
+    "the JVM that Spark runs in died while a batch was computed\n"
+    "  started again, the job goes on there; if it dies of a query, it finds that one and goes on without it"
+)
+
 
 class JvmGoneError(WeftError):
     """The JVM died, or its context was stopped from outside."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the JVM that Spark runs in died while a batch was computed\n"
-            "  started again, the job goes on there; if it dies of a query, it finds that one and goes on without it"
-        )
+    def __init__(self, message: str = IN_A_BATCH) -> None:
+        super().__init__(message)
 
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
