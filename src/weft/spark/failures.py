@@ -36,7 +36,8 @@ def data_error(error: Exception) -> str | None:
     if isinstance(error, PySparkException):
         state = error.getSqlState()
         if state and state.startswith(DATA):
-            return str(error.getMessage()).split("\n== SQL")[0].split(" SQLSTATE:")[0].strip()
+            said = str(error.getMessage()).split("\n== SQL")[0].split(" SQLSTATE:")[0]
+            return said.removeprefix("[USER_RAISED_EXCEPTION]").strip()
     if isinstance(error, Py4JJavaError) and any(f"SQLSTATE: {state}" in str(error) for state in DATA):
         return str(error).split("\n")[1].strip()
     return None
