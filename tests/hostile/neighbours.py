@@ -14,7 +14,7 @@ from live.live_cases import BEGIN
 from weft import Engine, Limits, WeftError
 
 LATENESS = 5 * SECOND
-LIMITS = Limits(answers=50_000, keys=60)
+LIMITS = Limits(answers=50_000, keys=30)
 """So low that a few rows go beyond them."""
 Got = dict[str, str]
 """By a query's name: at which point it was stopped, and why."""

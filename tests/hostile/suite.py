@@ -86,8 +86,11 @@ PAGE = """# Queries that ask for trouble
 What {kinds} kinds of them got beside {good} good queries, whose answers were the same as without them: in a run, and
 in a stream where what they stumble over came in their first batch, in a later one, and after a restart.
 
-Written by `python tests/hostile/suite.py docs/hostile.md`. The limits are those of the suite (50,000 answers, 60 keys),
+Written by `python tests/hostile/suite.py docs/hostile.md`. The limits are those of the suite (50,000 answers, 30 keys),
 the JVM has 1 GB.
+
+In the stream they were put into the catalog, as `weft add` does: what cannot be bound is refused before the batch that it
+would first be in.
 
 | kind | where | text | in a run | first batch | later batch | after a restart | why |
 |---|---|---|---|---|---|---|---|

@@ -8,14 +8,16 @@ from hostile.kinds import KINDS, good_queries
 from hostile.neighbours import Neighbourhood, batch_answers, rows_of, wrong
 
 SHORT = [kind for kind in KINDS if kind.runs]
+SHORTEST = [kind for kind in SHORT if kind.name not in {"divide", "long_value"}]
+"""In a stream there are these too; each one more that fails in the middle of a run takes seconds."""
 
 
 def test_no_hostile_query_costs_another_its_answers_in_a_run(spark, tmp_path):
-    good = good_queries(10)
+    good = good_queries(6)
     rows = [row for batch in rows_of(3, trigger=1) for row in batch]
     expected, _ = batch_answers(spark, tmp_path / "alone", good, (), rows)
-    found, got = batch_answers(spark, tmp_path / "beside", good, SHORT, rows)
-    assert wrong(SHORT, got) == {}
+    found, got = batch_answers(spark, tmp_path / "beside", good, SHORTEST, rows)
+    assert wrong(SHORTEST, got) == {}
     assert found == expected
     assert all(answers.total() for answers in expected.values()), "they have answers"
 

@@ -46,3 +46,12 @@ def test_a_query_that_kills_the_jvm_is_found_by_the_next_starts(tmp_path: Path) 
     (entry,) = create_catalog(str(tmp_path / "beside" / "checkpoint")).entries("refused")
     assert entry.name == "deadly" and REASON in (entry.reason or "")
     assert answers(tmp_path / "beside") == answers(tmp_path / "alone")
+
+
+@pytest.mark.long
+def test_a_run_whose_jvm_dies_ends_with_what_to_do(tmp_path: Path) -> None:
+    write_source(tmp_path / "source", 1)
+    command = [sys.executable, VICTIM, tmp_path, "run", DEADLY]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 1
+    assert "died while the queries were computed" in done.stderr, done.stderr[-3000:]

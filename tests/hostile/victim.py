@@ -1,6 +1,7 @@
 """A process with a live job, one of whose queries kills the JVM as soon as it is computed.
 
 ``python victim.py FOLDER [QUERY...]``: answers what is in ``FOLDER/source`` and ends; the queries are added first.
+``python victim.py FOLDER run QUERY``: the same in one run, without a stream.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -33,8 +35,8 @@ def write_source(folder: Path, batches: int) -> None:
         pq.write_table(table(rows), folder / f"{number:04}.parquet")
 
 
-def main(folder: Path, added: list[str]) -> None:
-    """Run until all is read, or until the JVM dies."""
+def session() -> SparkSession:
+    """A session with the function ``deadly``."""
     spark = local_session(memory="1g")
     java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
 
@@ -43,6 +45,21 @@ def main(folder: Path, added: list[str]) -> None:
         return value
 
     spark.udf.register("deadly", deadly, "bigint")
+    return spark
+
+
+def run(folder: Path, added: list[str]) -> None:
+    """One run, which the JVM does not outlive."""
+    spark = session()
+    engine = Engine(spark).stream("s", spark.read.parquet(str(folder / "source")), event_time="ts")
+    for text in (as_text(good_queries(GOOD)), *added):
+        engine.sql(text)
+    engine.run()
+
+
+def main(folder: Path, added: list[str]) -> None:
+    """Run until all is read, or until the JVM dies."""
+    spark = session()
     files = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "source"))
     engine = Engine(spark).stream("s", files, event_time="ts")
     if not (folder / "checkpoint").exists():
@@ -55,4 +72,5 @@ def main(folder: Path, added: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    where, *words = sys.argv[1:]
+    run(Path(where), words[1:]) if words[:1] == ["run"] else main(Path(where), words)

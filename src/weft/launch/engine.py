@@ -33,6 +33,7 @@ from weft.sources.specs import live_source
 from weft.spark.answers import Answers, Staged
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.culprits import control_of, surviving
+from weft.spark.failures import JvmGoneError, jvm_is_gone
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.sample import look
@@ -42,6 +43,11 @@ from weft.store.folder import Folder
 from weft.store.location import Location
 from weft.store.private import make_private
 from weft.store.scratch import scratch
+
+IN_A_RUN = (
+    "the JVM that Spark runs in died while the queries were computed, as one does that runs out of memory\n"
+    "  give it more (--memory, spark.driver.memory), or find the query that it dies of by running half of them"
+)
 
 
 class Engine:
@@ -302,6 +308,11 @@ class Engine:
                 trial.remove()
 
         control = control_of(stream, lambda: stream.rows)
-        (plan, result), failed = surviving(list(by_name), compute, attempt, control)
+        try:
+            (plan, result), failed = surviving(list(by_name), compute, attempt, control)
+        except Exception as error:
+            if jvm_is_gone(error):
+                raise JvmGoneError(IN_A_RUN) from error
+            raise
         result.outcomes |= {name: Outcome(failure=message) for name, message in failed.items()}
         return plan, result

@@ -12,15 +12,17 @@ from pyspark.errors.exceptions.captured import CapturedException
 from weft.errors import WeftError
 from weft.spark.outages import source_is_away
 
+IN_A_BATCH = (
+    "the JVM that Spark runs in died while a batch was computed\n"
+    "  started again, the job goes on there; if it dies of a query, it finds that one and goes on without it"
+)
+
 
 class JvmGoneError(WeftError):
     """The JVM died, or its context was stopped from outside."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the JVM that Spark runs in died while a batch was computed\n"
-            "  started again, the job goes on there; if it dies of a query, it finds that one and goes on without it"
-        )
+    def __init__(self, message: str = IN_A_BATCH) -> None:
+        super().__init__(message)
 
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
@@ -34,7 +36,8 @@ def data_error(error: Exception) -> str | None:
     if isinstance(error, PySparkException):
         state = error.getSqlState()
         if state and state.startswith(DATA):
-            return str(error.getMessage()).split("\n== SQL")[0].split(" SQLSTATE:")[0].strip()
+            said = str(error.getMessage()).split("\n== SQL")[0].split(" SQLSTATE:")[0]
+            return said.removeprefix("[USER_RAISED_EXCEPTION]").strip()
     if isinstance(error, Py4JJavaError) and any(f"SQLSTATE: {state}" in str(error) for state in DATA):
         return str(error).split("\n")[1].strip()
     return None
