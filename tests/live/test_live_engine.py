@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from live.driven import Row, table
 from live.live_cases import BEGIN
@@ -149,11 +150,14 @@ def test_a_stream_whose_java_is_gone_ends_with_that_error_though_nothing_can_be_
     folders.write(0)
 
     def gone(*_: object) -> None:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    def refused(*_: object) -> None:
         raise ConnectionRefusedError(111, "Connection refused")
 
     with monkeypatch.context() as patch:
         patch.setattr(Reading, "run", gone)
-        patch.setattr(Reading, "stop", gone)
+        patch.setattr(Reading, "stop", refused)
         live = folders.start(spark, SUMS)
         with pytest.raises(JvmGoneError):
             live.await_termination()
