@@ -127,7 +127,7 @@ class Driven:
         batch = list(rows)
         self.job.process(frame(self.spark, batch), self.job.last.batch + 1)
         self.job.outbox.settle()
-        assert self.job.last.counts["rows"] == len(batch)
+        assert self.job.last.counts["rows"] == len(batch), (self.job.last, len(batch))
 
     def rows(self, query: str) -> Counter[Row]:
         """All answers so far."""

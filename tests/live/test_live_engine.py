@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from live.driven import Row, table
 from live.live_cases import BEGIN
 from weft import Engine, QueriesError, WeftError
 from weft.sinks.parquet import ParquetSink
+from weft.spark.failures import JvmGoneError
 from weft.spark.live.engine import LiveEngine
+from weft.spark.live.reading import Reading
 
 SECOND = 1_000_000
 SCHEMA = "ts TIMESTAMP, k STRING, v BIGINT, x DOUBLE"
@@ -140,3 +143,23 @@ def test_a_window_that_would_need_too_much_state_is_refused_with_the_figure(spar
     with pytest.raises(QueriesError, match="2,592,000 slices"):
         live.sql("SELECT count(*) AS n FROM s GROUP BY window(ts, '30 days', '1 second')")
     live.await_termination()
+
+
+def test_a_stream_whose_java_is_gone_ends_with_that_error_though_nothing_can_be_stopped(spark, tmp_path, monkeypatch):
+    folders = Folders(tmp_path)
+    folders.write(0)
+
+    def gone(*_: object) -> None:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    def refused(*_: object) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reading, "run", gone)
+        patch.setattr(Reading, "stop", refused)
+        live = folders.start(spark, SUMS)
+        with pytest.raises(JvmGoneError):
+            live.await_termination()
+        assert live.status()["state"] == "failed"
+    live.stop()

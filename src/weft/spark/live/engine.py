@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -200,14 +199,17 @@ class LiveEngine:
                 self.job.lease.check()
             self.job.outbox.settle(self._reading.stopping.is_set)
         except BaseException as error:
+            self._error = error
             self._error = self._told(error)
         finally:
-            self._close()
-            self._ended.set()
+            try:
+                self._close()
+            finally:
+                self._ended.set()
 
     def _told(self, error: BaseException) -> BaseException:
         """The error that people are told, when Spark runs no more."""
-        with suppress(Py4JError, OSError):
+        with suppress(Exception):  # where Java is gone, that fails in ways of its own
             self._reading.stop()
         if not isinstance(error, Exception) or not jvm_is_gone(error):
             return error
