@@ -89,8 +89,8 @@ in a stream where what they stumble over came in their first batch, in a later o
 Written by `python tests/hostile/suite.py docs/hostile.md`. The limits are those of the suite (50,000 answers, 30 keys),
 the JVM has 1 GB.
 
-In the stream they were put into the catalog, as `weft add` does: what cannot be bound is refused before the batch that it
-would first be in.
+In the stream they were put into the catalog, as `weft add` does: what cannot be bound is refused before the batch that
+it would first be in.
 
 | kind | where | text | in a run | first batch | later batch | after a restart | why |
 |---|---|---|---|---|---|---|---|
