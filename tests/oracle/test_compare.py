@@ -81,4 +81,4 @@ def test_arrow_values_become_plain_ones() -> None:
     assert plain(pa.array([float("nan"), -0.0, None])) == [NAN, 0.0, None]
     assert plain(pa.array([5, None], pa.timestamp("us", tz="UTC"))) == [5, None]
     assert plain(pa.array([{"a": 1, "b": None}, None])) == [(1, None), None]
-    assert plain(pa.array([[1, 2], [], None, [3]])) == [[1, 2], [], [], [3]]
+    assert plain(pa.array([[1, 2], [], None, [3]])) == [(1, 2), (), None, (3,)]
