@@ -67,8 +67,9 @@ def rooms() -> str:
         path = f"M {x1:.0f} {y1 + BOX / 2:.0f} Q {bend:.0f} {(y1 + y2) / 2:.0f} {x2:.0f} {y2 - BOX / 2:.0f}"
         if y2 - y1 <= ROW:
             path = f"M {x1:.0f} {y1 + BOX / 2:.0f} L {x2:.0f} {y2 - BOX / 2:.0f}"
-        width = min(0.6 + count / 25, 4.0)
-        title = f"<title>{one} imports {other} in {count} places</title>"
+        # three widths, so that not every import draws another picture
+        width = 0.7 if count < 5 else 1.5 if count < 30 else 3.0
+        title = f"<title>{one} imports {other}</title>"
         parts.append(
             f'<path d="{path}" fill="none" stroke="{PALE}" stroke-width="{width:.1f}" opacity="0.7">{title}</path>'
         )

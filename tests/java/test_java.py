@@ -17,8 +17,9 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine with a shell and nothing else."""
     (tmp_path / "sh").symlink_to(shutil.which("sh") or "/bin/sh")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.delenv("WEFT_JAVA", raising=False)
+    for name in ("JAVA_HOME", "WEFT_JAVA"):
+        monkeypatch.setenv(name, "")  # so that what is set in between does not outlive the test
+        monkeypatch.delenv(name)
 
 
 @pytest.mark.usefixtures("no_java")
