@@ -50,11 +50,11 @@ def test_a_query_of_other_columns_cannot_take_a_name_that_was_used(
     assert found == "refused"
     assert re.search(answers, reason)
     assert "choose another name" in reason
-    assert len(driven.sink.rows("q")) == 3, "the query that was there goes on"
+    assert driven.rows("q").total() == 3, "the query that was there goes on"
     driven.catalog.drop("q")
     replace(driven, "Q", SUMS.format("max(v)"))
     driven.feed(batch(4))
     driven.job.drain()
     assert state(driven, "Q")[0] == "active", "the columns are the same"
-    assert len(driven.sink.rows("other")) == 5
-    assert {len(row) for row in driven.sink.rows("q")} == {3}
+    assert driven.rows("other").total() == 5
+    assert {len(row) for row in driven.rows("q")} == {3}
