@@ -28,12 +28,16 @@ class Ended(BaseException):
 def ending() -> Iterator[None]:
     """Have SIGINT and SIGTERM raise :class:`Ended` in the block, once."""
 
+    ends = False
+
     def heard(number: int, _frame: FrameType | None) -> None:
+        nonlocal ends
+        ends = True
         for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)  # on the way out nothing is to be interrupted
         raise Ended(number)
 
-    with _handled_by(heard):
+    with _handled_by(heard, lambda: ends):
         yield
 
 
@@ -62,7 +66,9 @@ def stopping(
 
 
 @contextmanager
-def _handled_by(heard: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def _handled_by(
+    heard: Callable[[int, FrameType | None], None], for_good: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # Python hears signals in its main thread only
         return
@@ -70,5 +76,5 @@ def _handled_by(heard: Callable[[int, FrameType | None], None]) -> Iterator[None
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in before.items() if not for_good() else ():
             signal.signal(number, handler)
