@@ -61,7 +61,8 @@ def stopping(
             say("stopped at once; the batch that was under way will be run again")
             os._exit(128 + number)
 
-    with _handled_by(heard):
+    # once it was asked for, the end is near: a request that comes late is still heard here
+    with _handled_by(heard, stop.is_set):
         yield stop
 
 
