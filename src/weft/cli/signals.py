@@ -61,7 +61,6 @@ def stopping(
             say("stopped at once; the batch that was under way will be run again")
             os._exit(128 + number)
 
-    # once it was asked for, the end is near: a request that comes late is still heard here
     with _handled_by(heard, stop.is_set):
         yield stop
 
@@ -77,5 +76,6 @@ def _handled_by(
     try:
         yield
     finally:
-        for number, handler in before.items() if not for_good() else ():
-            signal.signal(number, handler)
+        for number, handler in before.items():
+            # who ends hears no more: Python itself would take our handlers away on its way out
+            signal.signal(number, signal.SIG_IGN if for_good() else handler)
