@@ -34,6 +34,16 @@ def fetched(frame: DataFrame, plan: Plan, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(found, schema)
 
 
+def observed_by(frame: DataFrame, name: str) -> dict[str, Any]:
+    """What was observed under a name while a frame was :func:`brought`; Spark itself tells of its own actions only."""
+    return row_values(frame._jdf.queryExecution().observedMetrics().apply(name))
+
+
+def row_values(row: Any) -> dict[str, Any]:
+    """A row of the JVM by its columns."""
+    return {column: row.get(at) for at, column in enumerate(row.schema().fieldNames())}
+
+
 def arrow_schema(frame: DataFrame) -> pa.Schema:
     """The columns of a frame in Arrow's types."""
     return pa.schema([pa.field(item.name, arrow_type(item.dataType)) for item in frame.schema])

@@ -132,8 +132,7 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         bucketed = placed.repartitionById(buckets, F.col(BUCKET)).drop(BUCKET)
         task = bucket_task(StepPlan(plan, numbered_ids(plan), packing), folder, AT_ONCE)
         answered = packed(bucketed, packing).mapInArrow(task, SUMMARY)
-        summary = brought(answered)
-        counted = observed_in(answered if cut.planned is None else cut.planned, READ)
+        summary, counted = cut.counted(answered, lambda: brought(answered), READ)
     totals = Totals(
         rows_read=counted["rows"],
         rows_without_time=counted["rows"] - counted["timed"],
@@ -147,12 +146,6 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         beyond = plan.limits.beyond("answers", outcome.rows, f"it gives {outcome.rows:,} answers")
         outcome.failure = outcome.failure or beyond
     return StepResult(outcomes, totals)
-
-
-def observed_in(frame: DataFrame, name: str) -> dict[str, int]:
-    """What was counted under a name while a frame's plan, or only a part of it, ran."""
-    row = frame._jdf.queryExecution().observedMetrics().apply(name)
-    return {column: row.getLong(at) for at, column in enumerate(row.schema().fieldNames())}
 
 
 def step_settings(spark: SparkSession) -> dict[str, str]:

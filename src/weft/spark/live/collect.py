@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 
 from weft.plan.model import Predicate
 from weft.slicing.time_window import TimeWindow
-from weft.spark.fetching import brought
+from weft.spark.fetching import brought, observed_by
 from weft.spark.live.finals_place import bucket_text
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.refeed import Collecting, Refed, Repeated, observed_by, scanned
+from weft.spark.live.refeed import Collecting, Refed, Repeated, scanned
 from weft.spark.live.scatter import Scatter, Scattered
 from weft.spark.packed import packed
 from weft.spark.rows import event_micros, predicate_text, slices
@@ -99,15 +99,15 @@ class Collector(ABC, Generic[Found]):
         watched = scanned(rows).observe(READ, *(F.expr(text).alias(name) for name, text in counts.items()))
         watched = watched.where(self._good).drop(*self._marks) if self._marks else watched
         if not self._live.plan.groupings:
-            counted = watched.agg(F.count(F.lit(1)))
-            counted.collect()
-            return None, observed_by(counted, READ)
+            reading = watched.agg(F.count(F.lit(1)))
+            brought(reading)
+            return None, observed_by(reading, READ)
         with slices(watched, self._live.plan) as cut:
             packed = self._packed(cut.frame)
-            found = self._run(packed)
+            found, counted = cut.counted(packed, lambda: self._run(packed), READ)
             if cut.planned is not None:
                 self._refed = Refed.of(first_shuffle(cut.planned).child(), self._again(packed))
-            return found, observed_by(packed if cut.planned is None else cut.planned, READ)
+            return found, counted
 
     def _late(self, rows: DataFrame, smallest: int | None, watermark: int | None) -> int:
         """How many rows no open window wants: they are looked for only where one is later than allowed."""

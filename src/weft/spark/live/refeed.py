@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from weft.spark.fetching import Plan, arrow_schema, fetched
+from weft.spark.fetching import Plan, arrow_schema, fetched, row_values
 
 SCAN = "RDDScanExec"
 WATCH = "CollectMetricsExec"
@@ -132,16 +132,7 @@ def observed(plan: Plan, depth: int) -> dict[str, Any]:
     """What was counted by the node so far below the top of a plan that ran."""
     for _ in range(depth):
         plan = plan.children().head()
-    return _values(plan.collectedMetrics())
-
-
-def observed_by(frame: DataFrame, name: str) -> dict[str, Any]:
-    """What was observed under a name while a frame was :func:`brought`; Spark itself tells of its own actions only."""
-    return _values(frame._jdf.queryExecution().observedMetrics().apply(name))
-
-
-def _values(row: Any) -> dict[str, Any]:
-    return {column: row.get(at) for at, column in enumerate(row.schema().fieldNames())}
+    return row_values(plan.collectedMetrics())
 
 
 def depth_of(kind: str, plan: Plan) -> int | None:
