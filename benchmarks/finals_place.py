@@ -32,6 +32,7 @@ from weft.spark.bind import Stream
 from weft.spark.live.engine import FEW_SLICES
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.job import Job
+from weft.spark.live.next_plan import Wishes
 from weft.spark.step import step_settings
 from weft.spark.workers import keep_workers
 
@@ -89,7 +90,7 @@ def job_of(spark: SparkSession, folder: Path, file: Path, place: FinalsPlace) ->
     history = History(Checkpoint(str(folder)))
     settings = history.settings(Settings(uuid4().hex, "s", "ts", 0))
     stream = Stream("s", spark.read.parquet(str(file)).limit(0), "ts")
-    job = Job(history, settings, stream, LiveSource(stream.rows), catalog, [], finals=place)
+    job = Job(history, settings, stream, LiveSource(stream.rows), catalog, [], wishes=Wishes(finals=place))
     job.recover()
     return job
 

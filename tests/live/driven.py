@@ -26,6 +26,7 @@ from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.job import Job
+from weft.spark.live.next_plan import Wishes
 from weft.spark.step import step_settings
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("v", pa.int64()), ("x", pa.float64())])
@@ -109,9 +110,8 @@ class Driven:
             LiveSource(stream.rows),
             self.catalog,
             [self.sink],
-            finals=place,
+            wishes=Wishes(weaving=weaving or Weaving(), finals=place),
             patience=patience,
-            weaving=weaving,
         )
         self.job.recover()
         if settle:

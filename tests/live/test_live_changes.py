@@ -16,11 +16,11 @@ from live.live_cases import BEGIN, Case, case_of, close_case, naive_query, sql
 from live.naive_stream import NaiveStream
 from weft.catalog.database import CatalogError, Database
 from weft.job.history import History
+from weft.job.registry import Registry
 from weft.optimize import planner
 from weft.optimize.constants import Constants
 from weft.plan.record import PlanRecord
 from weft.slicing.time_window import TimeWindow
-from weft.spark.live.registry import Registry
 
 LATENESS = 5 * SECOND
 

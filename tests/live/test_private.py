@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from weft.catalog import create_catalog
+from weft.job.patience import Patience
 from weft.launch.engine import Engine
+from weft.launch.live import assembled
 from weft.sinks.parquet import ParquetSink
 from weft.sources.specs import live_source
 from weft.spark.bind import Stream
-from weft.spark.live.engine import LiveEngine, Pace
+from weft.spark.live.engine import Pace
+from weft.spark.live.next_plan import Wishes
 
 QUERIES = """
 CREATE VIEW hourly AS SELECT window.start AS s, count(*) AS n FROM trades GROUP BY window(ts, '1 hour');
@@ -44,13 +48,16 @@ def test_a_checkpoint_is_its_owner_s_alone_and_answers_are_not(
     source = live_source(
         spark, str(incoming), "ts", format="json", schema="ts TIMESTAMP, v BIGINT", dead=str(state / "dead-letters")
     )
-    live = LiveEngine(
+    live = assembled(
         Stream("trades", source.rows.drop("__weft_bad"), "ts"),
         source,
         str(state),
         0,
         [ParquetSink(str(tmp_path / "answers"))],
+        catalog=create_catalog(str(state)),
+        wishes=Wishes(),
         pace=Pace(available_now=True),
+        patience=Patience(),
     )
     live.sql(QUERIES)
     live.start().await_termination()

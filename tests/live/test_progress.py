@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from live.driven import SECOND, Driven
 from live.live_cases import BEGIN
 from weft.catalog.status import Status
-from weft.spark.live.progress import Progress
+from weft.job.progress import Progress
 
 SUMS = "SELECT window.start AS s, sum(v) {}AS n FROM s GROUP BY window(ts, '10 seconds')"
 

@@ -248,7 +248,7 @@ def test_committed_answers_wait_in_the_checkpoint_over_restarts_and_changes_of_t
 
 
 def answer_folders(driven: Driven) -> int:
-    return len(driven.job.history.checkpoint.names(ANSWERS))
+    return len(driven.job.ledger.history.checkpoint.names(ANSWERS))
 
 
 def test_after_an_outage_in_the_middle_of_a_batch_a_job_goes_on_as_after_a_restart(
@@ -267,7 +267,7 @@ def test_after_an_outage_in_the_middle_of_a_batch_a_job_goes_on_as_after_a_resta
             def full(*_: object) -> None:
                 raise OSError(28, "No space left on device")
 
-            patch.setattr(type(driven.job.history), name, full)
+            patch.setattr(type(driven.job.ledger.history), name, full)
             with pytest.raises(OSError, match="No space"):
                 driven.job.process(frame(driven.spark, batches[2]), 2)
                 driven.job.process(frame(driven.spark, batches[3]), 3)

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from live.driven import SECOND, Driven
 from live.live_cases import BEGIN
 from weft.job.records import Manifest
+from weft.job.tallies import Tallies, last_end
 from weft.slicing.time_window import TimeWindow
 from weft.spark.live.finals_place import FinalsPlace
-from weft.spark.live.tallies import Tallies, last_end
 
 SUMS = "SELECT k, window.start AS s, sum(v) {}AS n FROM s GROUP BY k, window(ts, '10 seconds')"
 LONG = "SELECT window.start AS s, max(x) AS x FROM s GROUP BY window(ts, '1 day')"

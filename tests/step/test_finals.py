@@ -17,10 +17,12 @@ from weft.plan.model import BoundCall, BoundQuery, Grouping, Plan
 from weft.query.sparksql import parse_file
 from weft.step.emission import EVERYTHING, Emission
 from weft.step.finals import Finals, Fresh
+from weft.step.new_slices import NewSlices
 from weft.step.packing import Packing
 from weft.step.retained import END, START, coarsened, merged, open_slices, partial_columns, slice_ends
+from weft.step.state import State
 from weft.step.step_plan import StepPlan
-from weft.step.turn import turn_once
+from weft.step.turn import turn
 
 TYPES = {
     "k": pa.string(),
@@ -164,7 +166,7 @@ def fresh(table: pa.Table, grouping: Grouping) -> dict[str, Fresh]:
 
 
 def at_once(grouping: Grouping, table: pa.Table, emission: Emission = EVERYTHING) -> dict[str, list[Any]]:
-    return rows_of(turn_once(plan_of(grouping), fresh(table, grouping), emission))
+    return rows_of(turn(plan_of(grouping), NewSlices(fresh(table, grouping)), State(), emission).answers)
 
 
 def from_kept(grouping: Grouping, table: pa.Table) -> dict[str, list[Any]]:

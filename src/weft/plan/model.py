@@ -138,6 +138,23 @@ class BoundQuery:
         return self.query.bare and window and distinct and plain and len(shown) == len(self.query.keys)
 
     @cached_property
+    def identity(self) -> tuple[tuple[str | None, str | None], tuple[str, ...] | None]:
+        """The columns that hold a window's start and end, and those of the group's keys if all are shown."""
+        start = end = None
+        keys: dict[int, str] = {}
+        for output, column in zip(self.query.outputs, self.columns, strict=True):
+            if output.part is Part.WINDOW:
+                start, end = f"{column}.start", f"{column}.end"
+            elif output.part is Part.WINDOW_START:
+                start = column
+            elif output.part is Part.WINDOW_END:
+                end = column
+            elif output.part is Part.KEY:
+                keys[output.index] = column
+        shown = tuple(keys[index] for index in sorted(keys)) if len(keys) == len(self.query.keys) else None
+        return (start, end), shown
+
+    @cached_property
     def predicate(self) -> Predicate:
         """The rows it sees."""
         return Predicate(self.query.where)

@@ -35,10 +35,14 @@ class Answer:
     @classmethod
     def failed(cls, query: BoundQuery, error: Exception) -> Answer:
         """None, as something went wrong: with a value, or in here, which must not cost the other queries theirs."""
-        reason = str(error) if isinstance(error, WeftError) else f"it cannot be computed: {error!r}"
+        return cls(query, None, np.empty(0, np.int64), cls.reason(error))
+
+    @staticmethod
+    def reason(error: Exception) -> str:
+        """Why there are none."""
         if isinstance(error, MemoryError):
-            reason = "it needs more memory than there is"
-        return cls(query, None, np.empty(0, np.int64), reason)
+            return "it needs more memory than there is"
+        return str(error) if isinstance(error, WeftError) else f"it cannot be computed: {error!r}"
 
 
 @dataclass

@@ -30,6 +30,11 @@ class StepPlan:
     first: Mapping[str, int] = field(default_factory=dict)
     """When the first window of a query may start, where it came after the stream had begun."""
 
+    @property
+    def retains(self) -> bool:
+        """Whether slices are kept for later turns."""
+        return bool(self.schemas)
+
     @cached_property
     def groupings(self) -> dict[str, Grouping]:
         """The groupings by their ids."""

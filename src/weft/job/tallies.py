@@ -6,15 +6,14 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from weft.catalog.status import QueryFigures
+from weft.job.live_plan import LivePlan
+from weft.job.records import Manifest
+from weft.job.running import RunningJob
 from weft.slicing.time_window import TimeWindow
-
-if TYPE_CHECKING:
-    from weft.job.records import Manifest
-    from weft.spark.live.job import Job
-    from weft.spark.live.planning import LivePlan
+from weft.step.step_plan import StepPlan
 
 
 @dataclass(slots=True)
@@ -38,7 +37,7 @@ class Tallies:
         self._lock = threading.Lock()
         self._tallies: dict[str, Tally] = {}
 
-    def note(self, job: Job, manifest: Manifest) -> None:
+    def note(self, job: RunningJob, manifest: Manifest) -> None:
         """A batch was committed."""
         live = job.live
         if live is None:
@@ -72,7 +71,7 @@ class Tallies:
             for name, entry in entries.items()
         }
 
-    def _share(self, live: LivePlan, sizes: Mapping[str, int], answered: Mapping[str, int], manifest: Manifest) -> None:
+    def _share(self, live: StepPlan, sizes: Mapping[str, int], answered: Mapping[str, int], manifest: Manifest) -> None:
         """Rows, and every query's share of time and state."""
         trees = members(live)
         seconds, rows = manifest.counts["seconds"], manifest.counts["rows"]
@@ -88,7 +87,7 @@ class Tallies:
                     tally.seconds += of_tree * (answered.get(name, 0) + 1) / answers
                     tally.state_bytes = sizes.get(id, 0) // len(names)
 
-    def _answered(self, live: LivePlan, answered: Mapping[str, int], manifest: Manifest) -> None:
+    def _answered(self, live: LivePlan[Any], answered: Mapping[str, int], manifest: Manifest) -> None:
         now = time.time()
         for name, answers in answered.items():
             tally = self._tallies.get(name)
@@ -99,7 +98,7 @@ class Tallies:
                 tally.lag = None if end is None else round(now - end / 1e6, 3)
 
 
-def members(live: LivePlan) -> dict[str, list[str]]:
+def members(live: StepPlan) -> dict[str, list[str]]:
     """The queries of each tree, with those that ask what one of them asks."""
     equals: dict[str, list[str]] = {}
     for name, original in live.plan.same_as.items():

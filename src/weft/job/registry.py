@@ -5,32 +5,55 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 from weft.catalog.catalog import FIRST_WINDOWS, Catalog
 from weft.catalog.database import CatalogError
+from weft.errors import QueryError
 from weft.job.patience import Presence
+from weft.job.shapes import Shaped, Shapes
+from weft.plan.model import BoundQuery
 from weft.plan.record import PlanRecord
-from weft.spark.bind import Bound, Stream
-from weft.spark.live.planning import Wanted, bind_all
-from weft.spark.live.shapes import Shapes
 from weft.step.emission import Emission
 
 Refusal = tuple[int, str, str]
 """The number of a query's entry, its name and why it is refused."""
 
 
-class Registry:
+class Bindable(Shaped, Protocol):
+    """A query that is bound to the stream."""
+
+    @property
+    def query(self) -> BoundQuery:
+        """With its types."""
+
+
+Bound = TypeVar("Bound", bound=Bindable)
+Binder = Callable[[Mapping[str, str]], tuple[dict[str, Bound], dict[str, QueryError]]]
+"""Texts by their names become bound queries; what is wrong with the others."""
+
+
+@dataclass(frozen=True)
+class Wanted(Generic[Bound]):
+    """The queries that are to be answered from a batch on."""
+
+    texts: dict[str, str]
+    entries: dict[str, int]
+    bound: dict[str, Bound]
+
+
+class Registry(Generic[Bound]):
     """Keeps the catalog and the plans of a stream in step.
 
     A catalog that is away for a while does not stop the stream: what it has to be told, it is told when it is back.
     """
 
-    def __init__(self, stream: Stream, catalog: Catalog, shapes: Shapes) -> None:
+    def __init__(self, binder: Binder[Bound], catalog: Catalog, shapes: Shapes) -> None:
         self.catalog = catalog
         self.shapes = shapes
-        self._stream = stream
+        self._binder = binder
         self._bound: dict[str, tuple[str, Bound]] = {}
         self._planned = -1
         self._looked = -1
@@ -43,7 +66,7 @@ class Registry:
     def bind(self, texts: Mapping[str, str]) -> tuple[dict[str, Bound], dict[str, str]]:
         """Queries bound to the stream, and why others cannot be; each text is looked at once."""
         new = {name: text for name, text in texts.items() if self._bound.get(name, ("",))[0] != text}
-        found, errors = bind_all(self._stream, new)
+        found, errors = self._binder(new)
         self._bound |= {name: (texts[name], bound) for name, bound in found.items()}
         bound = {name: self._bound[name][1] for name in texts if name not in errors}
         return bound, {name: str(error) for name, error in errors.items()}
@@ -87,7 +110,7 @@ class Registry:
         self._planned = version
         self.accept(record, batch)
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> Wanted[Bound]:
         """What the catalog asks for, as far as it can be run; the rest is refused there."""
         while True:
             entries = {entry.name: entry for entry in self.catalog.entries("pending", "active")}

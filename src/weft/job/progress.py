@@ -6,14 +6,11 @@ import os
 import socket
 import time
 from collections import deque
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from weft.catalog.status import BatchFigures, Status, Trouble
-
-if TYPE_CHECKING:
-    from weft.job.records import Manifest
-    from weft.spark.live.job import Job
+from weft.job.records import Manifest
+from weft.job.running import RunningJob
 
 
 class Progress:
@@ -30,11 +27,11 @@ class Progress:
         self._figures = BatchFigures(batch=-1, batches=0, rows=0, answers=0)
         self._errors: deque[Trouble] = deque(maxlen=10)
 
-    def recovered(self, job: Job) -> None:
+    def recovered(self, job: RunningJob) -> None:
         """Begin with what the last commit of an earlier start left."""
         self._figures = self._figures_of(job, job.last, batches=0)
 
-    def note(self, job: Job, manifest: Manifest) -> None:
+    def note(self, job: RunningJob, manifest: Manifest) -> None:
         """A batch was committed."""
         for name in self._sums:
             self._sums[name] += manifest.counts[name]
@@ -42,7 +39,7 @@ class Progress:
             self._errors.append({"at": time.time(), "message": f"query {name}: {reason}"})
         self._figures = self._figures_of(job, manifest, self._figures["batches"] + 1)
 
-    def status(self, job: Job) -> Status:
+    def status(self, job: RunningJob) -> Status:
         """The last word."""
         now: Status = {
             "job": self._job,
@@ -55,7 +52,7 @@ class Progress:
         }
         return {**now, **self._figures}
 
-    def _figures_of(self, job: Job, manifest: Manifest, batches: int) -> BatchFigures:
+    def _figures_of(self, job: RunningJob, manifest: Manifest, batches: int) -> BatchFigures:
         now = time.time()
         counts = manifest.counts if batches else {}
         seconds = counts.get("seconds", 0.0)

@@ -7,22 +7,17 @@ with it when it is lost, Spark makes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark import RDD
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
-from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 
-from weft.spark.fetching import Plan, arrow_schema
-from weft.spark.live.refeed import Again
+from weft.spark.fetching import PartitionTask, Plan, arrow_schema, worked
+from weft.spark.refeed import Again
 
 Outcome = TypeVar("Outcome")
-BucketTask = Callable[[int, Iterable[bytes]], Iterable[Outcome]]
-"""What is done with the slices of one bucket, which come as batches of Arrow."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +29,9 @@ class Scattered:
     """The shuffle, which has run."""
 
     @classmethod
-    def run(cls, frame: DataFrame, exchange: Plan) -> Scattered:
-        """Have all slices made, and wait for it."""
+    def run(cls, frame: DataFrame, exchange: Plan | None = None) -> Scattered:
+        """Have all slices made, by the frame's own shuffle or by another of its kind, and wait for it."""
+        exchange = exchange or frame._jdf.queryExecution().executedPlan()
         jvm: Any = frame.sparkSession.sparkContext._jvm
         forever = jvm.scala.concurrent.duration.Duration.Inf()
         with unwrap_spark_exception():
@@ -47,11 +43,9 @@ class Scattered:
         """The columns of the slices as they come to a task."""
         return arrow_schema(self.frame)
 
-    def map(self, task: BucketTask[Outcome]) -> list[Outcome]:
+    def map(self, task: PartitionTask[Outcome]) -> list[Outcome]:
         """Run a task a bucket, also where it has no slices, on the executors."""
-        batches = self.frame._jdf.toArrowBatchRdd(self.exchange).toJavaRDD()
-        rdd: RDD[bytes] = RDD(batches, self.frame.sparkSession.sparkContext, NoOpSerializer())
-        return rdd.mapPartitionsWithIndex(task).collect()
+        return worked(self.frame, self.exchange, task)
 
     def forget(self) -> None:
         """Have the shuffle's files deleted now; Spark would wait until Java collects its garbage."""

@@ -16,10 +16,10 @@ from weft.slicing.time_window import TimeWindow
 from weft.spark.fetching import brought, observed_by
 from weft.spark.live.finals_place import bucket_text
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.refeed import Collecting, Refed, Repeated, scanned
-from weft.spark.live.scatter import Scatter, Scattered
 from weft.spark.packed import packed
+from weft.spark.refeed import Collecting, Refed, Repeated, scanned
 from weft.spark.rows import event_micros, predicate_text, slices
+from weft.spark.scatter import Scatter, Scattered
 from weft.spark.step import BUCKET, READ
 from weft.spark.unmerged import first_shuffle
 
@@ -27,15 +27,15 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class Collected:
+class CutRows:
     """The slices of a micro-batch, and what was counted on the way."""
 
-    slices: pa.Table | None
-    rows: int
-    without_time: int
-    largest: int | None
+    slices: pa.Table | None = None
+    rows: int = 0
+    without_time: int = 0
+    largest: int | None = None
     """The largest event time."""
-    late: int
+    late: int = 0
     """Rows that no open window wants."""
     bad: int = 0
     """Records that could not be read."""
@@ -43,7 +43,7 @@ class Collected:
     """The slices, where they are not brought to the driver."""
 
 
-class Collector(ABC, Generic[Found]):
+class Cutter(ABC, Generic[Found]):
     """Makes the slices of one batch after another, under one plan.
 
     Parameters
@@ -58,10 +58,10 @@ class Collector(ABC, Generic[Found]):
         self._marks = [] if mark is None else [mark]
         self._refed: Refed[Found] | None = None
 
-    def collect(self, rows: DataFrame, watermark: int | None) -> Collected:
+    def cut(self, rows: DataFrame, watermark: int | None) -> CutRows:
         """Aggregate the rows to slices, in the JVM."""
         found, counted = self._first(rows) if self._refed is None else self._refed.run(rows)
-        collected = Collected(
+        cut = CutRows(
             None,
             counted["rows"],
             counted["rows"] - counted["timed"],
@@ -69,7 +69,7 @@ class Collector(ABC, Generic[Found]):
             self._late(rows, counted["smallest"], watermark),
             counted["bad"],
         )
-        return collected if found is None else self._with(found, collected)
+        return cut if found is None else self._with(found, cut)
 
     @abstractmethod
     def _packed(self, cut: DataFrame) -> DataFrame:
@@ -84,7 +84,7 @@ class Collector(ABC, Generic[Found]):
         """The same on other rows, if that is possible."""
 
     @abstractmethod
-    def _with(self, found: Found, collected: Collected) -> Collected:
+    def _with(self, found: Found, cut: CutRows) -> CutRows:
         """The outcome with the slices that were found."""
 
     def _first(self, rows: DataFrame) -> tuple[Found | None, Mapping[str, Any]]:
@@ -117,7 +117,7 @@ class Collector(ABC, Generic[Found]):
         return rows.where(self._good).where(late_text(self._live, micros, watermark)).count()
 
 
-class Bringing(Collector[pa.Table]):
+class Bringing(Cutter[pa.Table]):
     """Brings the slices to the driver's process."""
 
     def _packed(self, cut: DataFrame) -> DataFrame:
@@ -129,11 +129,11 @@ class Bringing(Collector[pa.Table]):
     def _again(self, packed: DataFrame) -> Repeated[pa.Table] | None:
         return Collecting.of(packed)
 
-    def _with(self, found: pa.Table, collected: Collected) -> Collected:
-        return replace(collected, slices=self._live.packing.unpack(found))
+    def _with(self, found: pa.Table, cut: CutRows) -> CutRows:
+        return replace(cut, slices=self._live.packing.unpack(found))
 
 
-class Scattering(Collector[Scattered]):
+class Scattering(Cutter[Scattered]):
     """Leaves the slices with the executors, each in its bucket."""
 
     def _packed(self, cut: DataFrame) -> DataFrame:
@@ -141,16 +141,16 @@ class Scattering(Collector[Scattered]):
         return packed(placed, self._live.packing).repartitionById(self._live.record.buckets, F.col(BUCKET))
 
     def _run(self, packed: DataFrame) -> Scattered:
-        return Scattered.run(packed, packed._jdf.queryExecution().executedPlan())
+        return Scattered.run(packed)
 
     def _again(self, packed: DataFrame) -> Repeated[Scattered] | None:
         return Scatter.of(packed)
 
-    def _with(self, found: Scattered, collected: Collected) -> Collected:
-        return replace(collected, scattered=found)
+    def _with(self, found: Scattered, cut: CutRows) -> CutRows:
+        return replace(cut, scattered=found)
 
 
-def collector_of(live: LivePlan, mark: str | None) -> Bringing | Scattering:
+def cutter_of(live: LivePlan, mark: str | None) -> Bringing | Scattering:
     """What makes the slices of batches, for where their finals run."""
     return Scattering(live, mark) if live.record.buckets else Bringing(live, mark)
 

@@ -12,9 +12,10 @@ from weft.algebra.numbers import flatten
 from weft.job.records import EVERYTHING
 from weft.plan.model import BoundQuery
 from weft.plan.record import PlanRecord
-from weft.spark.live.planning import LivePlan
 from weft.step.retained import END, START, kept_names, needs, straddled
 from weft.step.slices import number_rows
+from weft.step.state import reach
+from weft.step.step_plan import StepPlan
 
 Since = Mapping[str, Mapping[str, int]]
 
@@ -23,24 +24,21 @@ Since = Mapping[str, Mapping[str, int]]
 class Past:
     """What is known of the stream so far."""
 
-    live: LivePlan
+    plan: StepPlan
+    record: PlanRecord
+    """The plan so far."""
     tables: Mapping[str, pa.Table]
     kept_since: Since
     largest: int
     rate: float | None = None
     """Rows a second of event time, as the last batches had them; None if they do not tell."""
 
-    @property
-    def record(self) -> PlanRecord:
-        """The plan so far."""
-        return self.live.record
-
     def groups(self, id: str) -> float:
         """How many keys the retained slices of a grouping have."""
         table = self.tables.get(id)
         if table is None:
             return 1.0
-        names = self.live.groupings[id].key_columns
+        names = self.plan.groupings[id].key_columns
         columns = [flatten(table.column(name)) for name in names]
         return float(len(number_rows(columns, len(table))[1])) if names else 1.0
 
@@ -48,7 +46,7 @@ class Past:
         """From which event time on a grouping's retained slices serve a new query: None if from the beginning, what
         was never seen if they do not."""
         unseen = self.largest + 1
-        grouping = self.live.groupings.get(id)
+        grouping = self.plan.groupings.get(id)
         if grouping is None:
             return unseen  # it was made in this very change, for another new query
         since = self.kept_since.get(id, {})
@@ -74,7 +72,7 @@ def is_straddled(table: pa.Table, query: BoundQuery, since: int | None) -> bool:
 
 
 def next_since(
-    since: Since, before: LivePlan | None, after: LivePlan, largest: int | None
+    since: Since, before: StepPlan | None, after: StepPlan, largest: int | None
 ) -> dict[str, dict[str, int]]:
     """From when on columns are complete under a new plan: those that are new, from what was never seen."""
     found: dict[str, dict[str, int]] = {}
@@ -88,4 +86,18 @@ def next_since(
             if known is None:
                 mine[EVERYTHING] = largest + 1
         found[id] = {name: instant for name, instant in mine.items() if name in names or name == EVERYTHING}
+    return found
+
+
+def reached_since(
+    since: Since, plan: StepPlan, watermark: int | None, largest: int | None
+) -> dict[str, dict[str, int]]:
+    """From when on columns are complete after a batch, which has thrown away what no open window needs."""
+    found = {}
+    for id in plan.groupings:
+        known = dict(since.get(id, {}))
+        reached = reach(plan, id, watermark, largest)
+        if reached is not None:
+            known[EVERYTHING] = max(reached, known.get(EVERYTHING, reached))
+        found[id] = known
     return found

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from weft.errors import QueryError
 from weft.job.checkpoint import Checkpoint
-from weft.spark.bind import Bound
-from weft.spark.live.committed import identity
 
 RECORD = "shapes.json"
 Shape = dict[str, Any]
+"""All that a place for answers is made for: columns, types, and what tells one row from another."""
+
+
+class Shaped(Protocol):
+    """A query whose answers have a shape."""
+
+    @property
+    def shape(self) -> Shape:
+        """What its answers look like."""
 
 
 class Shapes:
@@ -34,11 +41,11 @@ class Shapes:
             self._read = json.loads(self._checkpoint.read(RECORD) or b"{}")
         return self._read
 
-    def refused(self, bound: Mapping[str, Bound]) -> dict[str, QueryError]:
+    def refused(self, bound: Mapping[str, Shaped]) -> dict[str, QueryError]:
         """Why queries cannot have their names."""
         found = {}
         for name, one in bound.items():
-            now = shape_of(one)
+            now = one.shape
             before = self._known.get(name.lower(), now)
             if before != now:
                 message = f"it answers {described(now)}, but the name was given to a query of {described(before)}"
@@ -46,19 +53,12 @@ class Shapes:
                 found[name] = QueryError(message, hint=hint, query=name)
         return found
 
-    def keep(self, bound: Mapping[str, Bound]) -> None:
+    def keep(self, bound: Mapping[str, Shaped]) -> None:
         """Remember what the answers of these queries look like, unless their names are known."""
-        new = {name.lower(): shape_of(one) for name, one in bound.items() if name.lower() not in self._known}
+        new = {name.lower(): one.shape for name, one in bound.items() if name.lower() not in self._known}
         if new:
             self._read = {**self._known, **new}
             self._checkpoint.put(RECORD, json.dumps(self._read).encode())
-
-
-def shape_of(bound: Bound) -> Shape:
-    """All that a place for answers is made for: columns, types, and what tells one row from another."""
-    window, keys = identity(bound)
-    columns = [[item.name, item.dataType.simpleString()] for item in bound.schema]
-    return {"columns": columns, "window": list(window), "keys": None if keys is None else list(keys)}
 
 
 def described(shape: Shape) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from weft.job.history import ANSWERS, History
 from weft.job.records import Manifest
 from weft.job.sink import CommittedBatch, QueryAnswers
-from weft.query.model import Part
-from weft.spark.bind import Bound
-from weft.spark.live.planning import LivePlan
 
 
 class Committed:
@@ -29,11 +26,9 @@ class Committed:
         """Whether the queries of a plan are known."""
         return plan in self._forms
 
-    def learn(self, plan: int, live: LivePlan) -> None:
-        """Know the queries of a plan."""
-        self._forms[plan] = {
-            name: query_answers(live.bound[name], ()) for name in live.record.queries if name in live.bound
-        }
+    def learn(self, plan: int, forms: Mapping[str, QueryAnswers]) -> None:
+        """Know the queries of a plan: their answers without any files."""
+        self._forms[plan] = dict(forms)
 
     def batch(self, manifest: Manifest) -> CommittedBatch:
         """The batch of a commit, the next one that is delivered."""
@@ -60,27 +55,3 @@ class Committed:
             if name in forms
         ]
         return CommittedBatch(manifest.batch, tuple(queries), manifest.watermark, self._run)
-
-
-def query_answers(bound: Bound, files: Sequence[str]) -> QueryAnswers:
-    """The answers of one query: its files, and which columns tell window and group."""
-    window, keys = identity(bound)
-    return QueryAnswers(bound.query.name, bound.arrow_schema, tuple(files), window, keys)
-
-
-def identity(bound: Bound) -> tuple[tuple[str | None, str | None], tuple[str, ...] | None]:
-    """The columns that hold a window's start and end, and those of the group's keys if all are shown."""
-    query = bound.query
-    start = end = None
-    keys: dict[int, str] = {}
-    for output, column in zip(query.query.outputs, query.columns, strict=True):
-        if output.part is Part.WINDOW:
-            start, end = f"{column}.start", f"{column}.end"
-        elif output.part is Part.WINDOW_START:
-            start = column
-        elif output.part is Part.WINDOW_END:
-            end = column
-        elif output.part is Part.KEY:
-            keys[output.index] = column
-    shown = tuple(keys[index] for index in sorted(keys)) if len(keys) == len(query.query.keys) else None
-    return (start, end), shown
