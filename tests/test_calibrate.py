@@ -10,13 +10,13 @@ import pytest
 
 import weft
 from weft.launch import calibrate as calibrating
-from weft.launch.calibrate import TRIALS, Trial, calibrate, fitted
+from weft.launch.calibrate import TRIALS, Probe, calibrate, fitted
 from weft.launch.session import name_of
 from weft.optimize.constants import Constants
 from weft.optimize.work import Work
 from weft.store.folder import Folder
 
-SMALL = tuple(Trial(trial.name, trial.by, trial.windows[:4], trial.weaving, rows=2_000) for trial in TRIALS[:4])
+SMALL = tuple(Probe(trial.name, trial.by, trial.windows[:4], trial.weaving, rows=2_000) for trial in TRIALS[:4])
 
 
 def test_the_constants_that_made_the_times_are_found_again() -> None:

@@ -18,7 +18,7 @@ from weft.catalog import create_catalog
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
 from weft.job.patience import Patience
-from weft.job.records import Settings
+from weft.job.records import CheckpointSettings
 from weft.job.sink import CommittedBatch
 from weft.optimize.weaving import Weaving
 from weft.query.limits import DEFAULT, Limits
@@ -100,7 +100,7 @@ class Driven:
         self.sink = sink or Collecting()
         self.catalog = create_catalog(str(folder))
         history = History(Checkpoint(str(folder)))
-        settings = history.settings(Settings(uuid4().hex, "s", "ts", lateness))
+        settings = history.settings(CheckpointSettings(uuid4().hex, "s", "ts", lateness))
         stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts", limits)
         place = finals or finals_place()
         self.job = Job(

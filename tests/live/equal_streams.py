@@ -42,7 +42,7 @@ from oracle.trial import ANSI, sessions
 from weft.catalog import create_catalog
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
-from weft.job.records import Settings
+from weft.job.records import CheckpointSettings
 from weft.launch.engine import Engine
 from weft.plan.record import PlanRecord
 from weft.sinks.parquet import ParquetSink
@@ -53,7 +53,7 @@ from weft.spark.live.job import Job
 from weft.spark.live.next_plan import Wishes
 from weft.spark.live.planning import LivePlan
 from weft.spark.live.runner import Runner
-from weft.spark.refeed import scanned
+from weft.spark.reused_plans import scanned
 from weft.spark.step import step_settings
 from weft.step.state import State
 
@@ -151,7 +151,7 @@ def streamed(planned: Planned, workload: Workload, rnd: random.Random, folder: P
     catalog.add("\n".join(query.statement for query in workload.queries))
     history = History(Checkpoint(str(folder / "checkpoint")))
     stream = Stream(events.name, events.keeping([]).frame(session), events.event_time)
-    settings = history.settings(Settings(uuid4().hex, events.name, events.event_time, lateness))
+    settings = history.settings(CheckpointSettings(uuid4().hex, events.name, events.event_time, lateness))
     sink = ParquetSink(str(folder / "answers"), every=0.0)
     job = PlannedJob(planned, history, settings, stream, LiveSource(stream.rows), catalog, [sink])
     job.recover()

@@ -13,7 +13,7 @@ import pytest
 
 from weft.algebra.numbers import DataError
 from weft.algebra.registry import AGGREGATES as REGISTRY
-from weft.optimize.planner import Asked, plan
+from weft.optimize.planner import PlanRequest, plan
 from weft.plan.build import join
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Plan
 from weft.query.sparksql import parse_file
@@ -159,7 +159,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def planned(queries: Sequence[BoundQuery]) -> Plan:
-    return plan(Asked("t", "ts", queries)).plan
+    return plan(PlanRequest("t", "ts", queries)).plan
 
 
 def plan_of(grouping: Grouping) -> StepPlan:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from weft.errors import WeftError
 from weft.job.committed import Committed
 from weft.job.given_up import answers_given_up
-from weft.job.history import History, Waiting
+from weft.job.history import History, WaitingBatch
 from weft.job.lease import Lease
 from weft.job.outbox import Outbox
 from weft.job.patience import Patience
-from weft.job.records import BatchStart, Manifest, Settings
+from weft.job.records import BatchStart, CheckpointSettings, Manifest
 from weft.job.sink import QueryAnswers, Sink
 
 NOTHING = Manifest(batch=-1, plan=0, epoch=0, watermark=None, largest=None)
@@ -35,7 +35,7 @@ class Ledger:
     def __init__(
         self,
         history: History,
-        settings: Settings,
+        settings: CheckpointSettings,
         lease: Lease,
         sinks: Sequence[Sink],
         forms: Callable[[int], Mapping[str, QueryAnswers]],
@@ -58,7 +58,7 @@ class Ledger:
         )
         self.kept: list[Manifest] = []
         """The last two commits."""
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[WaitingBatch] = deque()
         """Batches before these, of which some sink has yet to take the answers."""
         self._swept = False
 
@@ -73,7 +73,7 @@ class Ledger:
         """Read what is committed; the batches."""
         committed = self.history.committed()
         self.kept = [self.history.manifest(batch) for batch in committed[-KEPT:]]
-        self._waiting = deque(Waiting.of(self.history.manifest(batch)) for batch in committed[:-KEPT])
+        self._waiting = deque(WaitingBatch.of(self.history.manifest(batch)) for batch in committed[:-KEPT])
         return committed
 
     def open_sinks(self, committed: Sequence[int]) -> None:
@@ -134,7 +134,7 @@ class Ledger:
         """Throw away what nobody needs any more."""
         while len(self.kept) > KEPT:
             old = self.kept.pop(0)
-            self._waiting.append(Waiting.of(old))
+            self._waiting.append(WaitingBatch.of(old))
             self.history.forget_state(old, self.kept)
         self._forget_taken(FORGOTTEN)
         if not self._swept:

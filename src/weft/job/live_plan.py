@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic
 
-from weft.job.registry import Bound
+from weft.job.query_registry import Bound
 from weft.plan.record import PlanRecord
 from weft.step.step_plan import StepPlan
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from weft.job.live_plan import LivePlan
 from weft.job.outbox import Outbox
+from weft.job.query_registry import QueryRegistry
 from weft.job.records import Manifest
-from weft.job.registry import Registry
 from weft.step.state import State
 
 
@@ -36,5 +36,5 @@ class RunningJob(Protocol):
         """What waits for sinks."""
 
     @property
-    def registry(self) -> Registry[Any]:
+    def registry(self) -> QueryRegistry[Any]:
         """The queries."""

@@ -20,7 +20,7 @@ from weft.launch.session import local_session
 from weft.launch.woven import weaving_on
 from weft.optimize import planner
 from weft.optimize.entry import ModelName, check_optimizer
-from weft.optimize.planner import Asked
+from weft.optimize.planner import PlanRequest
 from weft.optimize.weaving import DEFAULT
 from weft.plan.explain import explain
 from weft.plan.model import BoundQuery, Plan
@@ -281,7 +281,7 @@ class Engine:
         return [bound.query for bound in self._queries.values() if bound.query.query.stream.lower() == mine]
 
     def _plan(self, stream: Stream, queries: Sequence[BoundQuery]) -> Plan:
-        asked = Asked(
+        asked = PlanRequest(
             *(stream.name, stream.event_time, queries, self.weaving, self.technique, self.buckets),
             limits=self.limits,
             look=lambda drafted: look(drafted, stream.rows),

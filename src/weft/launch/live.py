@@ -24,7 +24,7 @@ from weft.job.given_up import give_up_answers
 from weft.job.history import History
 from weft.job.lease import Lease, refuse_if_held
 from weft.job.patience import Patience, Presence
-from weft.job.records import Settings
+from weft.job.records import CheckpointSettings
 from weft.job.sink import Sink
 from weft.launch.session import local_session
 from weft.launch.woven import weaving_on
@@ -182,7 +182,7 @@ def assembled(
     place = Checkpoint(checkpoint)
     place.make()
     history = History(place)
-    settings = history.settings(Settings(uuid4().hex, stream.name, stream.event_time, lateness))
+    settings = history.settings(CheckpointSettings(uuid4().hex, stream.name, stream.event_time, lateness))
     job = Job(
         history,
         settings,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from weft.optimize.omega import Technique
+from weft.optimize.omega import TechniqueCode
 from weft.query.model import Query
 from weft.slicing.progression import Alignment, Progression
 from weft.slicing.time_window import TimeWindow
@@ -38,9 +38,9 @@ class Item:
         """Sum of range / slide over the queries: Ω of the papers' panes (000 Eq. 2)."""
         return sum(window.overlap * len(names) for window, names in self.windows)
 
-    def per_edge(self, technique: Technique) -> float:
+    def per_edge(self, technique: TechniqueCode) -> float:
         """What it adds to the Ω of its tree, with techniques whose Ω is a plain sum."""
-        return 1.0 if technique is Technique.BULK else self.windows_per_edge
+        return 1.0 if technique is TechniqueCode.BULK else self.windows_per_edge
 
     @cached_property
     def answers(self) -> float:

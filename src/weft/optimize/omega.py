@@ -27,7 +27,7 @@ B_INT = 1.5
 """B-Int answers from dyadic intervals: FlatFAT's count times this."""
 
 
-class Technique(IntEnum):
+class TechniqueCode(IntEnum):
     """How answers are built from partials; the value is what the compiled code is told."""
 
     PANES = 0
@@ -49,13 +49,13 @@ class Technique(IntEnum):
         return self.name.lower().replace("_", "-")
 
     @classmethod
-    def named(cls, label: str) -> Technique:
+    def named(cls, label: str) -> TechniqueCode:
         """The technique with this name.
 
         Examples
         --------
-        >>> Technique.named("slickdeque-inv")
-        <Technique.SLICKDEQUE_INV: 3>
+        >>> TechniqueCode.named("slickdeque-inv")
+        <TechniqueCode.SLICKDEQUE_INV: 3>
         """
         try:
             return cls[label.upper().replace("-", "_")]
@@ -63,11 +63,11 @@ class Technique(IntEnum):
             raise ValueError(f"no technique {label!r}: one of {', '.join(one.label for one in cls)}") from None
 
 
-SUMS = (Technique.PANES, Technique.BULK)
+SUMS = (TechniqueCode.PANES, TechniqueCode.BULK)
 """Techniques whose Ω is a plain sum over the tree's items."""
 
 
-def overlap(technique: Technique, windows_per_edge: float, ranges: Sequence[int], edge_rate: float) -> float:
+def overlap(technique: TechniqueCode, windows_per_edge: float, ranges: Sequence[int], edge_rate: float) -> float:
     """Ω of a tree.
 
     Parameters
@@ -83,9 +83,9 @@ def overlap(technique: Technique, windows_per_edge: float, ranges: Sequence[int]
 
     Examples
     --------
-    >>> overlap(Technique.PANES, 6.0, [8, 16], 0.25)
+    >>> overlap(TechniqueCode.PANES, 6.0, [8, 16], 0.25)
     6.0
-    >>> overlap(Technique.SLICKDEQUE_INV, 6.0, [8, 16], 0.25)
+    >>> overlap(TechniqueCode.SLICKDEQUE_INV, 6.0, [8, 16], 0.25)
     4.0
     """
     if technique in SUMS:
@@ -105,10 +105,12 @@ def count_range(
     partials = floor(partials * 1e6 + 0.5) / 1e6  # the formulas jump at whole numbers, which must be met exactly
     if partials <= 1.0:
         return tally
-    if technique in (Technique.FLATFAT, Technique.B_INT):  # Eq. 7.4
+    if technique in (TechniqueCode.FLATFAT, TechniqueCode.B_INT):  # Eq. 7.4
         below = floor(log2(partials - 1.0)) if partials > 2.0 else 0.0
         operations += below + (partials - 1.0) / 2.0 ** floor(log2(partials))
-    elif technique == Technique.SLICKDEQUE_INV:  # Eq. 7.6: running aggregates over the same number of partials are one
+    elif (
+        technique == TechniqueCode.SLICKDEQUE_INV
+    ):  # Eq. 7.6: running aggregates over the same number of partials are one
         whole = floor(partials + 0.5)
         if whole != last:
             operations += 2.0
@@ -122,17 +124,17 @@ def from_tally(technique: int, tally: tuple[int, float, float, float]) -> float:
     ranges, operations, _, longest = tally
     if ranges == 0:
         return 0.0
-    if technique in (Technique.FLATFIT, Technique.TWOSTACKS, Technique.TWOSTACKS_LITE):
+    if technique in (TechniqueCode.FLATFIT, TechniqueCode.TWOSTACKS, TechniqueCode.TWOSTACKS_LITE):
         return 3.0 * ranges  # Eq. 7.5
-    if technique == Technique.SLICKDEQUE_NONINV:  # Eq. 7.7
+    if technique == TechniqueCode.SLICKDEQUE_NONINV:  # Eq. 7.7
         return 2.0 - 2.0 / longest + ranges + harmonic(longest)
-    if technique == Technique.PANES_INV:
+    if technique == TechniqueCode.PANES_INV:
         return 2.0 * ranges
-    if technique == Technique.DABA:
+    if technique == TechniqueCode.DABA:
         return 5.0 * ranges
-    if technique == Technique.DABA_LITE:
+    if technique == TechniqueCode.DABA_LITE:
         return 4.0 * ranges
-    if technique == Technique.B_INT:
+    if technique == TechniqueCode.B_INT:
         return B_INT * operations
     return operations
 

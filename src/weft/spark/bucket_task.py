@@ -173,7 +173,7 @@ def left_state(made: Turned, order: StateOrder, drain: bool, bucket: int, task: 
     """The next state of a bucket, written; what can be kept of it is kept."""
     after = stored_state(made.state(), order, BucketFile(order.attempt, bucket, 0, task))
     if not (drain or made.finals.is_swollen):
-        KEPT[order.root, bucket] = Kept(order.attempt, made.finals)
+        KEPT[order.root, bucket] = WorkerCache(order.attempt, made.finals)
     return [Stored.of(one) for one in after.segments]
 
 
@@ -200,14 +200,14 @@ def stored_segment(stored: Stored, checkpoint: Checkpoint, plan: StepPlan) -> Se
 
 
 @dataclass(frozen=True)
-class Kept:
+class WorkerCache:
     """Finals that a worker keeps from one batch to the next, and the attempt whose slices they took in last."""
 
     attempt: str
     finals: Finals
 
 
-KEPT: dict[tuple[str, int], Kept] = {}
+KEPT: dict[tuple[str, int], WorkerCache] = {}
 """By checkpoint and bucket. A cache: whatever is not exactly what was committed is made again from the files."""
 
 
@@ -219,7 +219,7 @@ def forget_old(order: StateOrder) -> None:
 
 
 def caught_up(
-    kept: Kept | None, order: StateOrder, state: State, plan: StepPlan, watermark: int | None
+    kept: WorkerCache | None, order: StateOrder, state: State, plan: StepPlan, watermark: int | None
 ) -> Finals | None:
     """The finals of a bucket as the last commit left them; None if they have to be made from its state.
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType
 
-from weft.plan.asking import Asked, argument_column, asked_by
+from weft.plan.asking import AskedValue, argument_column, asked_by
 from weft.plan.layout import SLICE, Slot, Use, layout
 from weft.plan.model import BITS, Plan, Predicate, batched, key_column
 from weft.query.model import Expression
@@ -191,9 +191,9 @@ def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
     return made.selectExpr(*(f"{checked.get(name, name)} AS {name}" for name in columns)) if checked else made
 
 
-def _askers(plan: Plan) -> dict[tuple[str, Expression], list[Asked]]:
+def _askers(plan: Plan) -> dict[tuple[str, Expression], list[AskedValue]]:
     """Every key and argument, and who wants it for which rows."""
-    askers: dict[tuple[str, Expression], list[Asked]] = {}
+    askers: dict[tuple[str, Expression], list[AskedValue]] = {}
     for query in plan.queries:
         for asked in asked_by(query):
             askers.setdefault((asked.column, asked.expression), []).append(asked)

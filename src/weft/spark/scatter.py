@@ -15,7 +15,7 @@ from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.sql import DataFrame
 
 from weft.spark.fetching import PartitionTask, Plan, arrow_schema, worked
-from weft.spark.refeed import Again
+from weft.spark.reused_plans import ReusablePlan
 
 Outcome = TypeVar("Outcome")
 
@@ -55,16 +55,16 @@ class Scattered:
 
 
 @dataclass(frozen=True)
-class Scatter:
+class ReusableShuffle:
     """A shuffle whose plan is run on other rows, again and again."""
 
     frame: DataFrame
-    again: Again
+    again: ReusablePlan
 
     @classmethod
-    def of(cls, frame: DataFrame) -> Scatter | None:
+    def of(cls, frame: DataFrame) -> ReusableShuffle | None:
         """The frame, if its plan can be run again."""
-        again = Again.of(frame._jdf.queryExecution().executedPlan())
+        again = ReusablePlan.of(frame._jdf.queryExecution().executedPlan())
         return None if again is None else cls(frame, again)
 
     def collect(self, rdd: Any) -> Scattered:

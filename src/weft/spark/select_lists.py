@@ -16,7 +16,7 @@ from weft.spark.bind import Bound
 from weft.spark.computing import Computation, sheet_schema
 from weft.spark.culprits import spark_control, stopped_alone
 from weft.spark.fetching import brought
-from weft.spark.refeed import Collecting, rdd_of, scanned
+from weft.spark.reused_plans import ReusableFrame, rdd_of, scanned
 from weft.step.answer_files import AnswerFiles
 from weft.store.folder import Folder
 
@@ -30,7 +30,7 @@ class SelectLists:
         self._schema = sheet_schema(sheet, dict(bound))
         self._computation = Computation(spark, sheet, dict(bound))
         self._targets = self._computation.targets(self._names)
-        self._again: Collecting | None = None
+        self._again: ReusableFrame | None = None
 
     def compute(self, laid_out: Mapping[str, pa.Table], files: AnswerFiles) -> None:
         """Compute the queries that have answers, and write them; those that stop it fail, and no others."""
@@ -55,7 +55,7 @@ class SelectLists:
         rows = self._spark.createDataFrame(laid_out, self._schema)
         if self._again is None:
             frame = self._computation.computed(scanned(rows), self._names)
-            self._again = Collecting.of(frame)
+            self._again = ReusableFrame.of(frame)
             if self._again is None:
                 return brought(frame)
         return self._again.collect(rdd_of(rows))

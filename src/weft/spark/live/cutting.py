@@ -17,9 +17,9 @@ from weft.spark.fetching import brought, observed_by
 from weft.spark.live.finals_place import bucket_text
 from weft.spark.live.planning import LivePlan
 from weft.spark.packed import packed
-from weft.spark.refeed import Collecting, Refed, Repeated, scanned
+from weft.spark.reused_plans import ReusableAction, ReusableCut, ReusableFrame, scanned
 from weft.spark.rows import event_micros, predicate_text, slices
-from weft.spark.scatter import Scatter, Scattered
+from weft.spark.scatter import ReusableShuffle, Scattered
 from weft.spark.step import BUCKET, READ
 from weft.spark.unmerged import first_shuffle
 
@@ -56,11 +56,11 @@ class Cutter(ABC, Generic[Found]):
         self._live = live
         self._good = "true" if mark is None else f"{mark} IS NULL"
         self._marks = [] if mark is None else [mark]
-        self._refed: Refed[Found] | None = None
+        self._reused: ReusableCut[Found] | None = None
 
     def cut(self, rows: DataFrame, watermark: int | None) -> CutRows:
         """Aggregate the rows to slices, in the JVM."""
-        found, counted = self._first(rows) if self._refed is None else self._refed.run(rows)
+        found, counted = self._first(rows) if self._reused is None else self._reused.run(rows)
         cut = CutRows(
             None,
             counted["rows"],
@@ -80,7 +80,7 @@ class Cutter(ABC, Generic[Found]):
         """Have Spark make the slices."""
 
     @abstractmethod
-    def _again(self, packed: DataFrame) -> Repeated[Found] | None:
+    def _again(self, packed: DataFrame) -> ReusableAction[Found] | None:
         """The same on other rows, if that is possible."""
 
     @abstractmethod
@@ -106,7 +106,7 @@ class Cutter(ABC, Generic[Found]):
             packed = self._packed(cut.frame)
             found, counted = cut.counted(packed, lambda: self._run(packed), READ)
             if cut.planned is not None:
-                self._refed = Refed.of(first_shuffle(cut.planned).child(), self._again(packed))
+                self._reused = ReusableCut.of(first_shuffle(cut.planned).child(), self._again(packed))
             return found, counted
 
     def _late(self, rows: DataFrame, smallest: int | None, watermark: int | None) -> int:
@@ -117,7 +117,7 @@ class Cutter(ABC, Generic[Found]):
         return rows.where(self._good).where(late_text(self._live, micros, watermark)).count()
 
 
-class Bringing(Cutter[pa.Table]):
+class DriverCutter(Cutter[pa.Table]):
     """Brings the slices to the driver's process."""
 
     def _packed(self, cut: DataFrame) -> DataFrame:
@@ -126,14 +126,14 @@ class Bringing(Cutter[pa.Table]):
     def _run(self, packed: DataFrame) -> pa.Table:
         return brought(packed)
 
-    def _again(self, packed: DataFrame) -> Repeated[pa.Table] | None:
-        return Collecting.of(packed)
+    def _again(self, packed: DataFrame) -> ReusableAction[pa.Table] | None:
+        return ReusableFrame.of(packed)
 
     def _with(self, found: pa.Table, cut: CutRows) -> CutRows:
         return replace(cut, slices=self._live.packing.unpack(found))
 
 
-class Scattering(Cutter[Scattered]):
+class ExecutorCutter(Cutter[Scattered]):
     """Leaves the slices with the executors, each in its bucket."""
 
     def _packed(self, cut: DataFrame) -> DataFrame:
@@ -143,16 +143,16 @@ class Scattering(Cutter[Scattered]):
     def _run(self, packed: DataFrame) -> Scattered:
         return Scattered.run(packed)
 
-    def _again(self, packed: DataFrame) -> Repeated[Scattered] | None:
-        return Scatter.of(packed)
+    def _again(self, packed: DataFrame) -> ReusableAction[Scattered] | None:
+        return ReusableShuffle.of(packed)
 
     def _with(self, found: Scattered, cut: CutRows) -> CutRows:
         return replace(cut, scattered=found)
 
 
-def cutter_of(live: LivePlan, mark: str | None) -> Bringing | Scattering:
+def cutter_of(live: LivePlan, mark: str | None) -> DriverCutter | ExecutorCutter:
     """What makes the slices of batches, for where their finals run."""
-    return Scattering(live, mark) if live.record.buckets else Bringing(live, mark)
+    return ExecutorCutter(live, mark) if live.record.buckets else DriverCutter(live, mark)
 
 
 def open_for_all(live: LivePlan, watermark: int) -> int:

@@ -19,8 +19,8 @@ from weft.job.memory import Memory
 from weft.job.outbox import Outbox
 from weft.job.past import Since, next_since
 from weft.job.patience import Patience
-from weft.job.records import BatchStart, Manifest, Settings
-from weft.job.registry import Registry
+from weft.job.query_registry import QueryRegistry
+from weft.job.records import BatchStart, CheckpointSettings, Manifest
 from weft.job.shapes import Shapes
 from weft.job.sink import QueryAnswers, Sink
 from weft.job.trials import Trial, Trials
@@ -62,7 +62,7 @@ class Job:
     def __init__(
         self,
         history: History,
-        settings: Settings,
+        settings: CheckpointSettings,
         stream: Stream,
         source: LiveSource,
         catalog: Catalog,
@@ -77,7 +77,9 @@ class Job:
         self.wishes = wishes or Wishes()
         self.stream = stream
         self.listeners = listeners
-        self.registry: Registry[Bound] = Registry(partial(bind_all, stream), catalog, Shapes(history.checkpoint))
+        self.registry: QueryRegistry[Bound] = QueryRegistry(
+            partial(bind_all, stream), catalog, Shapes(history.checkpoint)
+        )
         held = lease or Lease.take(history.checkpoint)
         self.ledger = Ledger(history, settings, held, sinks, self._forms, patience=patience, own_patience=own_patience)
         self.runner = Runner(stream, source, history.checkpoint, settings.lateness, settings.run)

@@ -11,9 +11,9 @@ from weft.catalog.database import CatalogError
 from weft.errors import UseError
 from weft.job.ledger import Ledger
 from weft.job.past import Past
-from weft.job.registry import Registry, Wanted
+from weft.job.query_registry import QueryRegistry, Wanted
 from weft.job.trials import PROOF, Trial, Trials
-from weft.optimize.planner import Asked, plan
+from weft.optimize.planner import PlanRequest, plan
 from weft.optimize.weaving import Weaving
 from weft.plan.record import UNKEPT, PlanRecord
 from weft.slicing.edge_rate import MICROSECONDS
@@ -47,7 +47,7 @@ class NextPlan:
 
     stream: Stream
     wishes: Wishes
-    registry: Registry[Bound]
+    registry: QueryRegistry[Bound]
     ledger: Ledger
     runner: Runner
     trials: Trials
@@ -103,11 +103,11 @@ class NextPlan:
             return in_buckets(record, record.buckets, wanted.bound)
         return self._placed(replace(record, buckets=0), wanted, None if rows is None else self.runner.readable(rows))
 
-    def _asked(self, wanted: Wanted[Bound]) -> Asked:
+    def _asked(self, wanted: Wanted[Bound]) -> PlanRequest:
         """What the planner is asked: the catalog's queries, woven as the user wishes."""
         queries = [bound.query for bound in wanted.bound.values()]
         wishes = self.wishes
-        return Asked(
+        return PlanRequest(
             *(self.stream.name, self.stream.event_time, queries, wishes.weaving, wishes.technique),
             limits=self.stream.limits,
             keeps=True,

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from weft.catalog.seeding import own_sql
 from weft.errors import QueriesError, QueryError
 from weft.job import live_plan
-from weft.optimize.planner import Asked, Draft, plan
+from weft.optimize.planner import Draft, PlanRequest, plan
 from weft.plan.record import PlanRecord, restored
 from weft.query.limits import Limits
 from weft.query.sparksql import parse_file
@@ -83,7 +83,7 @@ def _equal_names(bound: Bound) -> QueryError | None:
     )
 
 
-def first_plan(stream: Stream, asked: Asked, rows: DataFrame | None) -> PlanRecord:
+def first_plan(stream: Stream, asked: PlanRequest, rows: DataFrame | None) -> PlanRecord:
     """The plan for a stream that has no state yet; ``rows`` show what only the data can tell.
 
     Queries that cannot be looked at stand apart, for the batch to leave them out by name.
@@ -93,7 +93,7 @@ def first_plan(stream: Stream, asked: Asked, rows: DataFrame | None) -> PlanReco
     by_name = {query.name: query for query in asked.queries}
     seeing = replace(asked, look=lambda drafted: look(drafted, rows))
 
-    def of(names: Iterable[str]) -> Asked:
+    def of(names: Iterable[str]) -> PlanRequest:
         return replace(seeing, queries=[by_name[name] for name in names])
 
     try:

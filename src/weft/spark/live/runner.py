@@ -21,7 +21,7 @@ from weft.job.records import BatchStart, Counts, Manifest
 from weft.sources.source import BAD, LiveSource
 from weft.spark.bind import Stream
 from weft.spark.bucket_task import THREADS
-from weft.spark.live.cutting import Bringing, CutRows, Scattering, cutter_of
+from weft.spark.live.cutting import CutRows, DriverCutter, ExecutorCutter, cutter_of
 from weft.spark.live.on_executors import OnExecutors, listed, state_of
 from weft.spark.live.planning import LivePlan
 from weft.spark.select_lists import SelectLists
@@ -71,7 +71,7 @@ class Runner:
         self._lateness = lateness
         self._run = run
         self._finals: Finals | None = None
-        self._cutter: Bringing | Scattering | None = None
+        self._cutter: DriverCutter | ExecutorCutter | None = None
         self._lists: SelectLists | None = None
         self._executors: OnExecutors | None = None
         """Where finals run, if not here."""

@@ -45,7 +45,7 @@ def is_scan(plan: Plan) -> bool:
 
 
 @dataclass(frozen=True)
-class Again:
+class ReusablePlan:
     """A plan that has been made once, to be run on other rows."""
 
     plan: Plan
@@ -53,7 +53,7 @@ class Again:
     """The field of a scan that holds its rows."""
 
     @classmethod
-    def of(cls, plan: Plan) -> Again | None:
+    def of(cls, plan: Plan) -> ReusablePlan | None:
         """The plan, if it does nothing but work on the rows of one scan."""
         if not is_scan(plan):
             return None
@@ -69,17 +69,17 @@ class Again:
 
 
 @dataclass(frozen=True)
-class Collecting:
+class ReusableFrame:
     """A frame whose plan is run on other rows, again and again, with what comes out brought here as Arrow."""
 
     frame: DataFrame
-    again: Again
+    again: ReusablePlan
     schema: pa.Schema
 
     @classmethod
-    def of(cls, frame: DataFrame) -> Collecting | None:
+    def of(cls, frame: DataFrame) -> ReusableFrame | None:
         """The frame, if its plan can be run again."""
-        again = Again.of(frame._jdf.queryExecution().executedPlan())
+        again = ReusablePlan.of(frame._jdf.queryExecution().executedPlan())
         return None if again is None else cls(frame, again, arrow_schema(frame))
 
     def collect(self, rdd: Any) -> pa.Table:
@@ -87,7 +87,7 @@ class Collecting:
         return fetched(self.frame, self.again.over(rdd), self.schema)
 
 
-class Repeated(Protocol[Found]):
+class ReusableAction(Protocol[Found]):
     """What is done with rows by a plan that is not made again."""
 
     def collect(self, rdd: Any) -> Found:
@@ -96,20 +96,20 @@ class Repeated(Protocol[Found]):
 
 
 @dataclass(frozen=True)
-class Refed(Generic[Found]):
+class ReusableCut(Generic[Found]):
     """Slices of one batch after another from one plan: map tasks aggregate, and what they have is packed for Arrow."""
 
-    map_side: Again
+    map_side: ReusablePlan
     """Aggregates rows in every map task."""
-    packed: Repeated[Found]
+    packed: ReusableAction[Found]
     """Packs what the map tasks made."""
     watch: int
     """How far below the top of ``map_side`` the node stands that counts."""
 
     @classmethod
-    def of(cls, map_side: Plan, packed: Repeated[Found] | None) -> Refed[Found] | None:
+    def of(cls, map_side: Plan, packed: ReusableAction[Found] | None) -> ReusableCut[Found] | None:
         """The plan that has just run, to be run again; None if it does not look as expected."""
-        aggregating, watch = Again.of(map_side), depth_of(WATCH, map_side)
+        aggregating, watch = ReusablePlan.of(map_side), depth_of(WATCH, map_side)
         if aggregating is None or packed is None or watch is None:
             return None
         return cls(aggregating, packed, watch)

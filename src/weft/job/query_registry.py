@@ -44,7 +44,7 @@ class Wanted(Generic[Bound]):
     bound: dict[str, Bound]
 
 
-class Registry(Generic[Bound]):
+class QueryRegistry(Generic[Bound]):
     """Keeps the catalog and the plans of a stream in step.
 
     A catalog that is away for a while does not stop the stream: what it has to be told, it is told when it is back.
