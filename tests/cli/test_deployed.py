@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from faces.deployed import DEPLOY, dashboard, expressions, metrics_in_use, rules
+from cli.deployed import DEPLOY, dashboard, expressions, metrics_in_use, rules
 from weft.catalog import Status
 from weft.catalog.status import QueryFigures
 from weft.cli.metrics import _COUNTERS, _GAUGES, served

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parent / "oracle" / "hunt.py"
+SCRIPT = Path(__file__).parents[1] / "oracle" / "hunt.py"
 DATASETS, QUERIES = (3, 12) if os.environ.get("WEFT_LONG") else (1, 6)
 
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from faces.deployed import metrics_in_use
+from cli.deployed import metrics_in_use
 from services.processes import finished
 
 WEFT = str(Path(sys.executable).parent / "weft")
