@@ -12,7 +12,7 @@ from weft.catalog.status import QueryFigures
 from weft.job.live_plan import LivePlan
 from weft.job.records import Manifest
 from weft.job.running import RunningJob
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 from weft.step.step_plan import StepPlan
 
 
@@ -109,7 +109,7 @@ def members(live: StepPlan) -> dict[str, list[str]]:
     }
 
 
-def last_end(window: TimeWindow, manifest: Manifest) -> int | None:
+def last_end(window: Window, manifest: Manifest) -> int | None:
     """When the last window ends that a batch has answered, in microseconds."""
     if manifest.watermark is None or manifest.largest is None:
         return None

@@ -21,7 +21,7 @@ from math import floor, log, log2
 from numba import njit
 
 from weft.slicing.progression import composite, composite_slide, edges_between
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 
 B_INT = 1.5
 """B-Int answers from dyadic intervals: FlatFAT's count times this."""
@@ -150,7 +150,7 @@ def harmonic(count: float) -> float:
     return total + (count - floor(count)) / (floor(count) + 1)
 
 
-def running_aggregates(windows: Sequence[TimeWindow]) -> int:
+def running_aggregates(windows: Sequence[Window]) -> int:
     """Running aggregates that SlickDeque (Inv) really keeps: numbers of partials that occur at some edge (004 §7.2).
 
     Walks the composite slide, so only for sets with a short one; twice this is the exact Ω that
@@ -158,6 +158,7 @@ def running_aggregates(windows: Sequence[TimeWindow]) -> int:
 
     Examples
     --------
+    >>> from weft.slicing.time_window import TimeWindow
     >>> running_aggregates([TimeWindow(range=12, slide=9), TimeWindow(range=10, slide=6)])
     3
     """
@@ -170,6 +171,6 @@ def running_aggregates(windows: Sequence[TimeWindow]) -> int:
         place[end] - place[end - window.length]
         for window in windows
         for end in edges
-        if end > 0 and window.ends_at(end)
+        if end > 0 and window.last_end(end) == end
     }
     return len(counts)

@@ -19,7 +19,7 @@ from weft.plan.forest import Tree
 from weft.query.limits import DEFAULT, Limits
 from weft.query.model import Call, Expression, Part, Query
 from weft.slicing.progression import Progression
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 
 Item = TypeVar("Item")
 
@@ -113,11 +113,11 @@ class BoundQuery:
     event_type: pa.DataType
     columns: tuple[str, ...]
     """The names of the output columns, as Spark gives them."""
-    chosen: TimeWindow | None = None
+    chosen: Window | None = None
     """The window that the planner runs, where that is not the one that was asked for."""
 
     @cached_property
-    def window(self) -> TimeWindow:
+    def window(self) -> Window:
         """The window that is run: as chosen, or else as asked."""
         return self.chosen or self.query.window
 
@@ -243,7 +243,7 @@ class Grouping:
         return any(query.predicate.everything for query in self.queries)
 
     @cached_property
-    def windows(self) -> tuple[TimeWindow, ...]:
+    def windows(self) -> tuple[Window, ...]:
         """The distinct windows of its queries."""
         return tuple(dict.fromkeys(query.window for query in self.queries))
 

@@ -10,13 +10,13 @@ from weft.query import calls
 from weft.query.selects import Select
 from weft.query.sources import Edit, Source
 from weft.query.spans import exact_span_of
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 
 _TUMBLING = "'1 minute'"
 _SLIDING = "'2 minutes', '1 minute'"
 
 
-def shape_of(select: Select, source: Source, window: TimeWindow) -> str:
+def shape_of(select: Select, source: Source, window: Window) -> str:
     """Write the query with a window of fixed length and no WHERE, and CQL's window as Spark's.
 
     The schema does not depend on them, so one binding by Spark serves all queries of a shape. Only whether the window

@@ -32,7 +32,7 @@ from weft.plan.model import BoundQuery, digest
 from weft.plan.sheet import QUERY, TEMPLATE, Sheet
 from weft.query.model import WINDOW
 from weft.query.placeholders import replace_placeholders
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 from weft.spark.bind import Bound
 from weft.spark.fetching import arrow_schema, worked
 from weft.spark.packed import packed, packing_of
@@ -69,7 +69,7 @@ class Target:
     """Where a query's rows go: which columns of the computed table, under which names."""
 
     name: str
-    window: TimeWindow
+    window: Window
     having: bool
     columns: tuple[tuple[str, str], ...]
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.plan.model import Predicate
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 from weft.spark.fetching import brought, observed_by
 from weft.spark.live.finals_place import bucket_text
 from weft.spark.live.planning import LivePlan
@@ -166,7 +166,7 @@ def open_for_all(live: LivePlan, watermark: int) -> int:
 
 def late_text(live: LivePlan, micros: str, watermark: int) -> str:
     """A condition that holds for rows that some query's WHERE lets through, but no open window wants."""
-    windows: dict[Predicate, dict[TimeWindow, int | None]] = {}
+    windows: dict[Predicate, dict[Window, int | None]] = {}
     for query in live.plan.queries:
         window, first = query.window, live.record.first.get(query.name)
         known = windows.setdefault(query.predicate, {})
@@ -185,7 +185,7 @@ def _any(conditions: Iterable[str]) -> str:
     return "true" if "true" in distinct else "(" + " OR ".join(distinct) + ")"
 
 
-def _reaches(micros: str, window: TimeWindow, first: int | None, watermark: int) -> str:
+def _reaches(micros: str, window: Window, first: int | None, watermark: int) -> str:
     """Whether a row lies in an open window."""
     covered = window.covers_text(micros)
     text = f"{micros} >= {window.open_since(first, watermark)}L"
