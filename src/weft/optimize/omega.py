@@ -91,13 +91,16 @@ def overlap(technique: TechniqueCode, windows_per_edge: float, ranges: Sequence[
     if technique in SUMS:
         return windows_per_edge
     tally = (0, 0.0, -1.0, 0.0)
+    code = int(
+        technique
+    )  # kernels are kept on disk by the types of their arguments: a class of ours would tie them to it
     for one in ranges:
-        tally = count_range(technique, tally, one * edge_rate)
-    return float(from_tally(technique, tally))
+        tally = with_range(code, tally, one * edge_rate)
+    return float(tallied(code, tally))
 
 
 @njit(cache=True)
-def count_range(
+def with_range(
     technique: int, tally: tuple[int, float, float, float], partials: float
 ) -> tuple[int, float, float, float]:
     """Add one distinct range, longest last: (ranges, operations, last whole number of partials, longest)."""
@@ -119,7 +122,7 @@ def count_range(
 
 
 @njit(cache=True)
-def from_tally(technique: int, tally: tuple[int, float, float, float]) -> float:
+def tallied(technique: int, tally: tuple[int, float, float, float]) -> float:
     """Ω when all ranges were counted."""
     ranges, operations, _, longest = tally
     if ranges == 0:
