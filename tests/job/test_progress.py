@@ -40,7 +40,7 @@ def test_the_figures_of_a_status_are_those_of_one_batch_also_while_the_next_is_c
         """While a batch is delivered it is committed, but not noted."""
         seen.append(progress.status(driven.job))
 
-    driven.job._deliver = torn  # type: ignore[method-assign]
+    driven.job.ledger.deliver = torn  # type: ignore[method-assign]
     driven.job.listeners = [progress.note]
     for number in range(3):
         driven.feed([(BEGIN + (number * 10 + second) * SECOND, "a", second, 0.5) for second in range(10)])

@@ -91,9 +91,8 @@ def overlap(technique: TechniqueCode, windows_per_edge: float, ranges: Sequence[
     if technique in SUMS:
         return windows_per_edge
     tally = (0, 0.0, -1.0, 0.0)
-    code = int(
-        technique
-    )  # kernels are kept on disk by the types of their arguments: a class of ours would tie them to it
+    # kernels are kept on disk by the types of their arguments: a class of ours may change its name
+    code = int(technique)
     for one in ranges:
         tally = with_range(code, tally, one * edge_rate)
     return float(tallied(code, tally))

@@ -23,7 +23,7 @@ from weft.step.answer_files import AnswerFiles, Written
 from weft.step.emission import Emission
 from weft.step.finals import Finals
 from weft.step.new_slices import NewSlices
-from weft.step.parts import AT_ONCE, Parts
+from weft.step.parts import Parts
 from weft.step.state import LazyTables, Segment, Size, State, conformed, fresh_of, merged_tables
 from weft.step.step_plan import StepPlan
 from weft.step.turn import Turned, turn
@@ -80,6 +80,8 @@ class Order:
     """Whether all windows are closed, and no state is left."""
     state: StateOrder | None = None
     """None if there is none, before or after: in a batch run."""
+    at_once: int | None = None
+    """So many slices are in memory at most; None: all, as where they are retained."""
 
     def emission(self, plan: StepPlan) -> Emission:
         """Which windows are answered."""
@@ -111,8 +113,7 @@ class BucketTask:
     def __call__(self, bucket: int, batches: Iterable[bytes]) -> Iterator[BucketResult]:
         """Turn one bucket."""
         plan = sent_plan(self.plan.value)
-        # what is retained is in memory anyway
-        with Parts(plan.packing, None if plan.retains else AT_ONCE) as parts:
+        with Parts(plan.packing, self.order.at_once) as parts:
             if self.schema is not None:
                 for data in batches:
                     parts.add(pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(data), self.schema)]))

@@ -17,7 +17,7 @@ from weft.spark.packed import packed, packing_of
 from weft.spark.rows import slices
 from weft.spark.scatter import Scattered
 from weft.step.answer_files import Written, count_distinct
-from weft.step.parts import HASH
+from weft.step.parts import AT_ONCE, HASH
 from weft.step.state import GROUPING, NODE
 from weft.step.step_plan import StepPlan, numbered_ids
 from weft.store.folder import Folder
@@ -93,7 +93,7 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResul
         scattered, counted = cut.counted(moved, lambda: Scattered.run(moved), READ)
         sent = spark.sparkContext.broadcast(sendable(StepPlan(plan, numbered_ids(plan), packing)))
         try:
-            results = scattered.map(BucketTask(sent, Order(folder.root), scattered.schema))
+            results = scattered.map(BucketTask(sent, Order(folder.root, at_once=AT_ONCE), scattered.schema))
         finally:
             scattered.forget()
             sent.destroy()
