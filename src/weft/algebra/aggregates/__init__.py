@@ -8,6 +8,7 @@ from weft.algebra.aggregates import (
     extremes,
     firsts,
     moments,
+    regressions,
     sums,
     winners,
 )
@@ -20,6 +21,7 @@ FAMILIES = tuple(
         extremes,
         moments,
         covariances,
+        regressions,
         booleans,
         bits,
         winners,
