@@ -1,6 +1,7 @@
 """The aggregates that Weft brings, a family a file. A new file is listed here, and that is its registration."""
 
 from weft.algebra.aggregates import (
+    attempts,
     bits,
     booleans,
     counts,
@@ -18,6 +19,7 @@ FAMILIES = tuple(
     for family in (
         counts,
         sums,
+        attempts,
         extremes,
         moments,
         covariances,
