@@ -10,5 +10,15 @@ need::
 
 from weft.checks.check import Check
 from weft.checks.of_aggregates import checks_of_aggregates
+from weft.checks.of_sinks import SinkPlace, checks_of_sinks
+from weft.checks.of_techniques import checks_of_techniques
+from weft.checks.of_windows import checks_of_windows
 
-__all__ = ["Check", "checks_of_aggregates"]
+__all__ = [
+    "Check",
+    "SinkPlace",
+    "checks_of_aggregates",
+    "checks_of_sinks",
+    "checks_of_techniques",
+    "checks_of_windows",
+]

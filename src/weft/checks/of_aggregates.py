@@ -12,15 +12,17 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from weft.algebra.aggregate import Aggregate, AggregateError, Resolved
+from weft.algebra.aggregate import Aggregate
 from weft.algebra.monoid import Monoid
 from weft.algebra.registry import AGGREGATES
 from weft.checks import answering
 from weft.checks.agreement import agree
 from weft.checks.calls_of import SampledCall, in_spark, sampled_calls, telling
 from weft.checks.check import Check
+from weft.checks.merging import invert, merge, total
+from weft.checks.sampled_items import items_by_kind, resolved_for
 from weft.checks.samples import NAN, SLICES, WHOLE, sample
-from weft.checks.sliced import ALL, FINITE, Sliced, answered, invert, merge, merged, partials, total
+from weft.checks.sliced import ALL, FINITE, Sliced, answered, merged, partials
 from weft.errors import WeftError
 from weft.evaluate.columns import identity_of, load
 from weft.query.sparksql import parse_file
@@ -222,21 +224,6 @@ def as_in_sql(trial: AggregateTrial, aggregate: Aggregate, spark: SparkSession) 
         ours = resolved.lower(tuple(np.array([value]) for value in columns))[0]
         theirs = table.selectExpr(in_spark(aggregate, (column,))).toArrow()[0][0].as_py()
         assert agree(ours.item(), theirs), f"{aggregate.name} of items is {ours}, and Spark's is {theirs}"
-
-
-def items_by_kind() -> dict[str, np.ndarray]:
-    """Items of each kind, in the order of time."""
-    table = sample()
-    found = {kind: np.asarray(table[column].combine_chunks()) for kind, column in WHOLE.items()}
-    return found | {"O": np.array([f"{item}" for item in found["i"]], object)}
-
-
-def resolved_for(aggregate: Aggregate, kind: str, item: Any) -> Resolved | None:
-    """What an aggregate does with items of a kind; None if it does not take them."""
-    try:
-        return aggregate.resolve(kind, item)
-    except AggregateError:
-        return None
 
 
 # ------------------------------------------------------------------------------------------------------------ engines

@@ -12,14 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.measure import Answered, Decoded, Measure
-from weft.algebra.monoid import Monoid
 from weft.algebra.numbers import flatten
 from weft.checks.calls_of import SampledCall
+from weft.checks.merging import total
 from weft.checks.samples import NAN, SLICES, sample
-from weft.evaluate.columns import identity_of, load, store
+from weft.evaluate.columns import load, store
 
 FINITE, ALL = SLICES, SLICES + 1
 """The numbers under which all rows stand once more: without those of the slice with a NaN, and with them."""
+
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Code for hundreds of aggregates takes longer to make than to do without."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,10 @@ class Sliced:
     @classmethod
     def of(cls, spark: SparkSession, calls: Sequence[SampledCall]) -> Sliced:
         """Have Spark compute all that these calls need, at once."""
-        rows = spark.createDataFrame(sample())
+        session = spark.newSession()
+        for key, value in INTERPRETED.items():
+            session.conf.set(key, value)
+        rows = session.createDataFrame(sample())
         finite = rows.where(f"slice <> {NAN}").withColumn("slice", F.lit(FINITE))
         every = rows.unionByName(finite).unionByName(rows.withColumn("slice", F.lit(ALL)))
         texts = dict.fromkeys(text for call in calls for text in (*call.columns(), call.in_spark))
@@ -50,7 +56,7 @@ class Sliced:
         return [self._column(text, slices) for text in call.columns_of(measure)]
 
     def _column(self, text: str, slices: Sequence[int]) -> pa.Array:
-        return flatten(self.table[text].take(pa.array(list(slices))))
+        return flatten(self.table[text].take(pa.array(list(slices), pa.int64())))
 
 
 def _aggregated(rows: DataFrame, texts: list[str]) -> pa.Table:
@@ -76,39 +82,3 @@ def answered(decoded: Decoded) -> Answered:
 def partials(decoded: Decoded) -> list[Any]:
     """The rows of a measure, each as its monoid takes it."""
     return [load(decoded.values, row) for row in range(len(decoded.values[0]))]
-
-
-def total(monoid: Monoid, operands: Sequence[Any]) -> Any:
-    """Operands merged from the oldest on."""
-    result = identity_of(monoid)
-    for operand in operands:
-        result = merge(monoid, result, operand)
-    return result
-
-
-def merge(monoid: Monoid, older: Any, newer: Any) -> Any:
-    """One merge, not compiled, its numbers of the monoid's types."""
-    return _retyped(monoid, _plain(monoid.merge)(older, newer))
-
-
-def invert(monoid: Monoid, whole: Any, oldest: Any) -> Any:
-    """One inversion, likewise."""
-    return _retyped(monoid, _plain(monoid.invert)(whole, oldest))
-
-
-def _plain(kernel: Any) -> Any:
-    function = getattr(kernel, "py_func", kernel)
-
-    def quiet(*operands: Any) -> Any:
-        with np.errstate(all="ignore"):  # integers go round
-            return function(*operands)
-
-    return quiet
-
-
-def _retyped(monoid: Monoid, partial: Any) -> Any:
-    if monoid.dtypes == ("object",):
-        return partial
-    values = partial if isinstance(partial, tuple) else (partial,)
-    typed = tuple(np.dtype(dtype).type(value) for dtype, value in zip(monoid.dtypes, values, strict=True))
-    return typed[0] if monoid.width == 1 else typed
