@@ -1,4 +1,4 @@
-"""``geometric_mean(x)``: the mean of growth rates, NULL where no x is there; kept as a sum of logarithms and a count."""
+"""``geometric_mean(x)``: the mean of growth rates, NULL where there is no x; a sum of logarithms and a count."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from weft.algebra.registry import AGGREGATES
 from weft.checks.samples import ARGUMENTS, SCHEMA
 from weft.spark.bind import arrow_type
 
-FURTHER = ("d", "l")
+FURTHER = "d"
 """What stands behind the first argument: no two rows have the same value, so that no order is tied."""
 TELLING = ("l", "d", "n")
 """First arguments that are enough where every call costs time."""
@@ -75,7 +74,9 @@ def sampled_calls(aggregate: Aggregate, rows: DataFrame) -> list[SampledCall]:
 
 def telling(calls: list[SampledCall]) -> list[SampledCall]:
     """A few of the calls: of integers, doubles and decimals, else any."""
-    return [call for call in calls if call.arguments[0] in TELLING and call.arguments[1:] in ((), ("d",))] or calls[:2]
+    return [call for call in calls if call.arguments[0] in TELLING and set(call.arguments[1:]) <= {FURTHER}] or calls[
+        :2
+    ]
 
 
 def _arguments(aggregate: Aggregate) -> Iterator[tuple[str, ...]]:
@@ -83,9 +84,8 @@ def _arguments(aggregate: Aggregate) -> Iterator[tuple[str, ...]]:
         yield from ((name,) for name in ARGUMENTS.names)
         return
     for many in sorted({aggregate.least, aggregate.most or aggregate.least + 1}):
-        for first in ARGUMENTS.names:
-            for others in itertools.product(FURTHER if many == 2 else FURTHER[:1], repeat=many - 1):
-                yield (first, *others)
+        yield from ((first, *(FURTHER,) * (many - 1)) for first in ARGUMENTS.names)
+        yield from ((*(FURTHER,) * (many - 1), last) for last in TELLING if many > 1)
 
 
 def _taken(aggregate: Aggregate, arguments: tuple[str, ...], rows: DataFrame) -> SampledCall | None:

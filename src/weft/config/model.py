@@ -36,7 +36,7 @@ class PluggedSource(Pluggable):
 @cache
 def source_plugins() -> Plugins[type[PluggedSource]]:
     """The sources that other packages bring, by their kinds."""
-    return plugged_in("weft.sources", accepting(PluggedSource, NOT_FILES))
+    return plugged_in("weft.sources", accepting(PluggedSource, NOT_FILES))  # type: ignore[type-abstract]
 
 
 class SourceConfig(Section):

@@ -197,7 +197,7 @@ waiting_bytes, loud
 @cache
 def sink_plugins() -> Plugins[type[PluggedSink]]:
     """The sinks that other packages bring, by their kinds."""
-    return plugged_in("weft.sinks", accepting(PluggedSink, (*SINK_TYPES, "word")))
+    return plugged_in("weft.sinks", accepting(PluggedSink, (*SINK_TYPES, "word")))  # type: ignore[type-abstract]
 
 
 def _type_of(sink: Any) -> str | None:
