@@ -255,7 +255,7 @@ def is_repeatable(frame: DataFrame, node: str) -> bool:
 
 def call_text(call: Call) -> str:
     """A call without its FILTER, as Spark SQL."""
-    return f"{call.function}({', '.join(argument.sql for argument in call.arguments) or '*'})"
+    return AGGREGATES[call.function].spelled([argument.sql for argument in call.arguments])
 
 
 def _bind_one(stream: Stream, query: Query) -> Bound:
