@@ -25,6 +25,8 @@ UINT64_MAX = np.uint64(np.iinfo(np.uint64).max)
 _ZERO = np.int64(0)
 _WIDE_ZERO = (np.int64(0), np.uint64(0))
 _NO_ROW = np.int64(-1)
+ROUNDING = 2.3e-16
+"""What one addition of doubles may round, as a share of the sum."""
 
 compiled = njit(cache=True, nogil=True)
 
@@ -106,13 +108,25 @@ def _xor(older: Any, newer: Any) -> Any:
 
 
 @compiled
+def _apart(older: float, newer: float, older_spread: float, newer_spread: float, n: float) -> float:
+    """How far two means are apart: not at all where nothing spreads and only rounding of the sums tells them apart.
+
+    What never changes has no spread, exactly; a slope, a correlation or a skewness of it is NULL.
+    """
+    delta = newer - older
+    if older_spread == 0.0 and newer_spread == 0.0 and abs(delta) <= n * ROUNDING * abs(older):
+        return 0.0
+    return delta
+
+
+@compiled
 def _moments2(older: Any, newer: Any) -> Any:
     if older[0] == 0.0:
         return newer
     if newer[0] == 0.0:
         return older
     n = older[0] + newer[0]
-    delta = newer[1] - older[1]
+    delta = _apart(older[1], newer[1], older[2], newer[2], n)
     step = delta / n
     mean = older[1] + step * newer[0]
     m2 = older[2] + newer[2] + delta * step * older[0] * newer[0]
@@ -143,7 +157,7 @@ def _moments3(older: Any, newer: Any) -> Any:
     if newer[0] == 0.0:
         return older
     n, mean, m2 = _moments2(older[:3], newer[:3])
-    step = (newer[1] - older[1]) / n
+    step = _apart(older[1], newer[1], older[2], newer[2], n) / n
     return n, mean, m2, _third_moment(older, newer, step)
 
 
@@ -154,7 +168,7 @@ def _moments4(older: Any, newer: Any) -> Any:
     if newer[0] == 0.0:
         return older
     n, mean, m2 = _moments2(older[:3], newer[:3])
-    step = (newer[1] - older[1]) / n
+    step = _apart(older[1], newer[1], older[2], newer[2], n) / n
     return n, mean, m2, _third_moment(older, newer, step), _fourth_moment(older, newer, step)
 
 
@@ -178,8 +192,12 @@ def _correlation(older: Any, newer: Any) -> Any:
         return newer
     if newer[0] == 0.0:
         return older
-    n, xmean, ymean, ck = _covariance(older[:4], newer[:4])
-    dx, dy = newer[1] - older[1], newer[2] - older[2]
+    n = older[0] + newer[0]
+    dx = _apart(older[1], newer[1], older[4], newer[4], n)
+    dy = _apart(older[2], newer[2], older[5], newer[5], n)
+    xmean = older[1] + dx / n * newer[0]
+    ymean = older[2] + dy / n * newer[0]
+    ck = older[3] + newer[3] + dx * (dy / n) * older[0] * newer[0]
     m2x = older[4] + newer[4] + dx * (dx / n) * older[0] * newer[0]
     m2y = older[5] + newer[5] + dy * (dy / n) * older[0] * newer[0]
     return n, xmean, ymean, ck, m2x, m2y

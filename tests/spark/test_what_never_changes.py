@@ -1,0 +1,40 @@
+"""Values that never change have no spread, exactly, however their slices' sums were rounded."""
+
+from __future__ import annotations
+
+import datetime
+
+import pyarrow as pa
+
+from weft import Engine
+
+QUERY = """
+SELECT k, window.start AS s, corr(x, v) AS c, regr_slope(v, x) AS slope, regr_r2(x, v) AS r2, skewness(x) AS skew,
+  kurtosis(x) AS kurt, var_pop(x) AS spread
+FROM t GROUP BY k, window(ts, '10 minutes', '1 minute')
+"""
+BEGIN = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+
+
+def test_a_slope_or_correlation_of_a_constant_is_null_as_in_spark(spark):
+    instants = [BEGIN + datetime.timedelta(seconds=second) for second in range(1800)]
+    # minutes of very different numbers of rows, so that the sums of their slices are rounded differently
+    chosen = [instant for at, instant in enumerate(instants) for _ in range(1 + 37 * ((at // 60) % 3))]
+    rows = pa.table(
+        {
+            "ts": pa.array(chosen, pa.timestamp("us", tz="UTC")),
+            "k": ["a"] * len(chosen),
+            "x": [0.1] * len(chosen),
+            "v": [float(at % 97) for at in range(len(chosen))],
+        }
+    )
+    frame = spark.createDataFrame(rows)
+    frame.createOrReplaceTempView("t")
+    (name,) = (engine := Engine(spark).stream("t", frame, "ts")).sql(QUERY)
+    ours = engine.run()[name].orderBy("s").collect()
+    theirs = spark.sql(QUERY).orderBy("s").collect()
+    assert [row["s"] for row in ours] == [row["s"] for row in theirs]
+    for mine, spark_s in zip(ours, theirs, strict=True):
+        assert (mine["c"], mine["slope"], mine["skew"], mine["kurt"], mine["spread"]) == (None, None, None, None, 0.0)
+        assert (spark_s["c"], spark_s["slope"], spark_s["spread"]) == (None, None, 0.0)
+        assert mine["r2"] == spark_s["r2"]
