@@ -275,8 +275,9 @@ def integer_drawer(rnd: random.Random, bits: int) -> Any:
 
 
 def fractional_drawer(rnd: random.Random) -> Any:
-    """Cents, magnitudes far apart, special values, or nearly equal values on a large mean."""
-    manner = rnd.choice(("cents", "cents", "magnitudes", "special", "offset", "whole"))
+    """Cents, magnitudes far apart, special values, nearly equal values on a large mean, or one that never changes."""
+    manner = rnd.choice(("cents", "cents", "magnitudes", "special", "offset", "whole", "constant"))
+    constant = rnd.choice((0.1, 1 / 3, -2.7e9, 123.456))
     special = (float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1e16, -1e16, 5e-324, 1.0)
     return {
         "cents": lambda: round(rnd.uniform(-100, 100), 2),
@@ -284,6 +285,7 @@ def fractional_drawer(rnd: random.Random) -> Any:
         "special": lambda: rnd.choice(special) if rnd.random() < 0.2 else rnd.uniform(-10, 10),
         "offset": lambda: 1e9 + rnd.random(),
         "whole": lambda: float(rnd.randint(-3, 3)),
+        "constant": lambda: constant,
     }[manner]
 
 
