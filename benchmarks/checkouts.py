@@ -217,6 +217,23 @@ def lines(sides: dict[str, Side], names: list[str], turns: int) -> Iterator[str]
             )
 
 
+def page(before: Path, after: Path, turns: int, table: list[str]) -> str:
+    """What is kept in docs/."""
+    commits = [
+        subprocess.run(["git", "-C", str(at), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout
+        for at in (before, after)
+    ]
+    head = [
+        "# Two checkouts by turns",
+        "",
+        f"`python benchmarks/checkouts.py BEFORE AFTER --turns {turns}`, before = {commits[0].strip()}, after = "
+        f"{commits[1].strip()}, on two cores. Medians; in brackets the least and the largest ratio of a pair of turns.",
+        "Processor seconds are those of all processes: driver, Java, workers.",
+        "",
+    ]
+    return "\n".join([*head, *table]) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkouts", nargs="*", type=Path)
@@ -242,7 +259,7 @@ def main() -> None:
         for one in sides.values():
             one.end()
     if options.page:
-        options.page.write_text("\n".join(made) + "\n")
+        options.page.write_text(page(before, after, options.turns, made))
 
 
 if __name__ == "__main__":
