@@ -85,8 +85,8 @@ class Lifting:
     """How one partial is made of rows, and which columns they need for it."""
 
     lift: Lift
-    inputs: dict[str, str]
-    """The columns, each as Spark SQL over columns of arguments."""
+    inputs: tuple[tuple[str, str], ...]
+    """The columns, each with what it is as Spark SQL over columns of arguments."""
 
     @classmethod
     def of(cls, partial: Partial, call: BoundCall) -> Lifting:
@@ -96,15 +96,16 @@ class Lifting:
         lift = lift_of(partial.measure, call.types)
         arguments = [argument_column(argument, summed=False) for argument in partial.arguments]
         texts = [(text, text.format(*arguments)) for text in lift.inputs]
-        return cls(lift, {sql if PLAIN.fullmatch(text) else digest("i", sql): sql for text, sql in texts})
+        named = [(sql if PLAIN.fullmatch(text) else digest("i", sql), sql) for text, sql in texts]
+        return cls(lift, tuple(named))
 
     def rows(self, columns: Callable[[str], pa.Array], length: int) -> Lifted:
         """Rows as slices of one row each."""
-        return self.lift.rows([columns(name) for name in self.inputs], length)
+        return self.lift.rows([columns(name) for name, _ in self.inputs], length)
 
     def knows_missing(self, columns: Callable[[str], pa.Array]) -> bool:
         """Whether it tells slices that hold only NULLs from others, or has a number for them, as counts have."""
-        nothing = [pa.nulls(1, columns(name).type) for name in self.inputs]
+        nothing = [pa.nulls(1, columns(name).type) for name, _ in self.inputs]
         return self.lift.rows(nothing, 1).decoded.valid is not None
 
 
@@ -149,7 +150,7 @@ class Cutter:
     @cached_property
     def inputs(self) -> dict[str, str]:
         """The columns of arguments that rows need, each as Spark SQL over what queries give as arguments."""
-        return {name: text for one in self.liftings.values() for name, text in one.inputs.items()}
+        return dict(named for one in self.liftings.values() for named in one.inputs)
 
     def cut(self, rows: pa.Table) -> Cut:
         """The slices of a block of rows."""
