@@ -144,9 +144,10 @@ def readable(array: pa.Array) -> list[Any]:
 
 
 def magnitudes(rows: pa.Table, cutter: Cutter) -> pa.Table:
-    """Projected rows with the magnitudes of all doubles that are aggregated."""
+    """Projected rows with the magnitudes of all numbers that are aggregated."""
     for at, name in enumerate(rows.column_names):
-        if name in cutter.inputs and pa.types.is_floating(rows.schema.field(name).type):
+        kind = rows.schema.field(name).type
+        if name in cutter.inputs and (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
             rows = rows.set_column(at, name, pc.abs(rows.column(name)))
     return rows
 
