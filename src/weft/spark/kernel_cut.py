@@ -28,6 +28,7 @@ from weft.spark.rows import (
     length_text,
     predicate_text,
 )
+from weft.step.bucketing import BUNDLE, BUNDLE_TYPES, Buckets, bundled
 from weft.step.cutting import BAD, TIME, WORD, Counts, Cut, Cutter, Cutting, unlifted
 from weft.step.state import GROUPING
 
@@ -129,6 +130,38 @@ def cut_in_workers(rows: DataFrame, kernel: KernelPlan, counts: str, mark: str |
     frame = projected(rows, kernel.plan, mark)
     schema = sliced_schema(frame, kernel)
     sliced = frame.mapInArrow(cutting_task(kernel, sliced_types(schema)), schema)
+    return _counted(sliced, counts)
+
+
+def cut_into_buckets(
+    rows: DataFrame, kernel: KernelPlan, buckets: int, counts: str, mark: str | None = None
+) -> DataFrame:
+    """The slices of all rows, made in the workers, as bundles: a record a task, bucket and grouping.
+
+    Much faster than :func:`cut_in_workers` where slices are many, as Spark need not look at each.
+    """
+    places = Buckets(kernel.whole, buckets)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        cutting = Cutting(Cutter(kernel.plan))
+        for place, table in cutting.slices(batches):
+            yield with_counts(bundled(places.bundles(kernel.numbers[place], table)), {})
+        told = counts_row(cutting.counts)
+        yield with_counts(pa.RecordBatch.from_pylist([{}], BUNDLE_TYPES), told)
+
+    schema = f"{BUNDLE}, " + ", ".join(f"{COUNT}{name} bigint" for name in COUNTED)
+    return _counted(projected(rows, kernel.plan, mark).mapInArrow(run, schema), counts)
+
+
+def with_counts(batch: pa.RecordBatch, counts: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """A record with columns for counts."""
+    for name in COUNTED:
+        batch = batch.append_column(f"{COUNT}{name}", counts.get(f"{COUNT}{name}", pa.nulls(len(batch), pa.int64())))
+    return batch
+
+
+def _counted(sliced: DataFrame, counts: str) -> DataFrame:
+    """What tasks give, without the rows in which they tell their counts: these Spark observes."""
     observed = sliced.observe(
         counts, *(F.expr(f"{function}({COUNT}{name})").alias(name) for name, function in COUNTED.items())
     )

@@ -35,8 +35,10 @@ WORD = "__weft_word_"
 """Columns that hold all predicates of a plan, a bit each."""
 BAD = "__weft_bad"
 """Whether a record could not be read, where that may be."""
-AT_ONCE = 1 << 18
-"""Rows of a block."""
+AT_ONCE = 1 << 20
+"""Rows of a block; few blocks share few slices."""
+BYTES = 1 << 28
+"""How large a block may be, however few rows it has: what is made of it on the way takes a few times as much."""
 HELD = 1 << 20
 """Slices that wait for others to be merged with; when there are more, they are sent on."""
 Made = TypeVar("Made")
@@ -391,11 +393,11 @@ class Cutting:
 
 
 def blocks(batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator[pa.Table]:
-    """Batches put together until they have ``at_once`` rows."""
+    """Batches put together until they have ``at_once`` rows, or are large."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(map(len, waiting)) >= at_once:
+        if sum(map(len, waiting)) >= at_once or sum(one.nbytes for one in waiting) >= BYTES:
             yield pa.Table.from_batches(waiting).combine_chunks()
             waiting = []
     if waiting:
