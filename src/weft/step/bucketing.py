@@ -142,8 +142,8 @@ def unbundled(batch: pa.RecordBatch) -> Iterator[Bundle]:
         yield Bundle(**row, slices=pa.ipc.open_stream(slices.as_buffer()).read_all())
 
 
-def _written(table: pa.Table) -> pa.Buffer:
+def _written(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return sink.getvalue()
+    return bytes(sink.getvalue())
