@@ -34,10 +34,10 @@ def by_jvm(rows: Any, plan: Plan) -> Tables:
         return own_tables(plan, brought(cut.frame))
 
 
-def by_workers(rows: Any, kernel: KernelPlan) -> tuple[Tables, Counts]:
+def by_workers(rows: Any, kernel: KernelPlan, mark: str | None = None) -> tuple[Tables, Counts]:
     """Those that kernels make in workers, and what they counted."""
     with tuned(rows.sparkSession):
-        frame = cut_in_workers(rows, kernel, "counted")
+        frame = cut_in_workers(rows, kernel, "counted", mark)
         tables = own_tables(kernel.whole, brought(frame), kernel.numbers)
         metrics = frame._jdf.queryExecution().observedMetrics().apply("counted")
     names = list(metrics.schema().fieldNames())
@@ -154,7 +154,7 @@ def magnitudes(rows: pa.Table, cutter: Cutter) -> pa.Table:
 
 def differences(rows: Any, plan: Plan) -> Iterator[str]:
     """Where the slices of kernels, in workers and here, are not those of the JVM."""
-    kernel = KernelPlan.of(plan)
+    kernel = KernelPlan.of(plan, rows)
     if not kernel.numbers:
         return
     # without the groupings that are not compared: arguments are evaluated for rows that somebody asks about

@@ -2,38 +2,120 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 import weft
-from cut_engines import differences
+from cut_engines import by_workers, differences
 from oracle.generate import Workload, shape, workload
-from oracle.trial import sessions
+from weft.plan.model import Plan
+from weft.spark.fetching import brought
+from weft.spark.kernel_cut import KernelPlan, cut_here, cut_into_buckets, left_to_jvm
+from weft.spark.step import tuned
+from weft.step.bucketing import unbundled
+from weft.step.cutting import Counts, Cutter
+from weft.step.parts import HASH
 
 SEEDS = range(12)
+QUERIES = """
+CREATE VIEW b AS SELECT k, window, sum(1 / v) AS s, max_by(k, ts) AS m FROM rows GROUP BY k, window(ts, '10 seconds');
+CREATE VIEW c AS SELECT window, sum(1 / w) AS s FROM rows WHERE w > 0 GROUP BY window(ts, '9 seconds', '3 seconds');
+"""
 
 
-def plans(spark: Any, work: Workload) -> tuple[Any, Any]:
-    """The rows of a workload, and its plan."""
-    spark, _ = sessions(spark, None, work.shape) if work.shape.ansi else (loose(spark), None)
-    engine = weft.Engine(spark)
-    rows = work.stream.frame(spark)
+def planned(spark: Any, work: Workload) -> tuple[Any, Plan]:
+    """The rows of a workload, and its plan; some in another time zone, some without shards."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", str(work.shape.ansi).lower())
+    if work.shape.seed % 3 == 0:
+        session.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    engine = weft.Engine(session)
+    rows = work.stream.frame(session)
     engine.stream(work.stream.name, rows, event_time=work.stream.event_time)
     engine.sql(work.text)
     (plan,) = engine.plans()
+    if work.shape.seed % 2:
+        plan = replace(plan, groupings=tuple(replace(grouping, conditional=True) for grouping in plan.groupings))
     return rows, plan
-
-
-def loose(spark: Any) -> Any:
-    session = spark.newSession()
-    session.conf.set("spark.sql.ansi.enabled", "false")
-    return session
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_workloads_have_the_same_slices(spark: Any, seed: int) -> None:
     work = workload(shape(seed, 12))
-    rows, plan = plans(spark, work)
+    rows, plan = planned(spark, work)
     found = list(differences(rows, plan))
     assert not found, f"{work.shape}\n{work.text}\n" + "\n".join(found)
+
+
+@pytest.fixture
+def rows(spark: Any) -> Any:
+    """Rows without time and rows that could not be read, which would raise errors if anything looked at them."""
+    return spark.range(0, 2000, 1, 3).selectExpr(
+        "CASE WHEN id % 50 <> 7 THEN timestamp_micros(id * 90000) END AS ts",
+        "CASE WHEN id % 5 < 4 THEN concat('k', id % 5) END AS k",
+        "CASE WHEN id % 50 IN (7, 8) THEN 0 ELSE id % 9 + 1 END AS v",
+        "id % 3 AS w",
+        "CASE WHEN id % 50 = 8 THEN 'unreadable' END AS mark",
+    )
+
+
+@pytest.fixture
+def plan(spark: Any, rows: Any) -> Plan:
+    engine = weft.Engine(spark)
+    engine.stream("rows", rows, event_time="ts")
+    engine.sql(QUERIES)
+    (plan,) = engine.plans()
+    return plan
+
+
+EXPECTED = Counts(rows=1960, without_time=40, bad=40, smallest=0, largest=1999 * 90_000)
+
+
+def test_what_cannot_be_read_is_counted_and_evaluated_for_nobody(rows: Any, plan: Plan) -> None:
+    kernel = KernelPlan.of(plan, rows)
+    here = cut_here(rows, kernel, "mark")
+    assert here.counts == EXPECTED
+    tables, counts = by_workers(rows, kernel, "mark")
+    assert counts == EXPECTED
+    good = list(differences(rows.where("mark IS NULL").drop("mark"), plan))
+    assert not good, good
+    assert {number: len(table) for number, table in tables.items()}.keys() == here.tables.keys()
+
+
+def test_bundles_hold_the_slices_of_all_tasks(rows: Any, plan: Plan) -> None:
+    kernel = KernelPlan.of(plan, rows)
+    with tuned(rows.sparkSession):
+        frame = cut_into_buckets(rows, kernel, 3, "counted", "mark")
+        bundles = brought(frame.repartitionById(3, F.col("bucket")))
+    found: dict[int, list[pa.Table]] = defaultdict(list)
+    for batch in bundles.to_batches():
+        for bundle in unbundled(batch):
+            assert 0 <= bundle.bucket < 3
+            found[bundle.grouping].append(bundle.slices.drop_columns([HASH]))
+    here, cutter = cut_here(rows, kernel, "mark"), Cutter(kernel.plan)
+    for place, number in enumerate(kernel.numbers):
+        merged = cutter.merged(place, [*found[number], found[number][0].slice(0, 0)])
+        assert len(merged) == len(here.tables[number])
+        assert merged.schema.equals(here.tables[number].schema)
+
+
+def test_what_goes_to_the_jvm_is_said(spark: Any) -> None:
+    rows = spark.sql("SELECT timestamp_micros(id) AS ts, CAST(id AS DECIMAL(38, 6)) AS d, id AS v FROM range(3)")
+    engine = weft.Engine(spark)
+    engine.stream("rows", rows, event_time="ts")
+    engine.sql(
+        "CREATE VIEW a AS SELECT window, sum(d) AS s FROM rows GROUP BY window(ts, '1 second');"
+        "CREATE VIEW b AS SELECT window, named_struct('s', 'x' COLLATE UTF8_LCASE) AS k, count(*) AS n FROM rows"
+        " GROUP BY window(ts, '1 second'), named_struct('s', 'x' COLLATE UTF8_LCASE);"
+        "CREATE VIEW c AS SELECT window, v, count(*) AS n FROM rows GROUP BY window(ts, '1 second'), v;"
+    )
+    (plan,) = engine.plans()
+    left = left_to_jvm(plan, rows)
+    assert any("may be too large" in reason for reason in left.values())
+    assert any("collation" in reason for reason in left.values())
+    assert KernelPlan.of(plan, rows).numbers == tuple(n for n in range(len(plan.groupings)) if n not in left)

@@ -112,7 +112,12 @@ def projected(plan: Plan, rows: Sequence[dict[str, Any]]) -> pa.Table:
         for partial, _ in partial_columns(grouping):
             for argument in partial.arguments:
                 values = [row[argument.sql] for row in rows]
-                columns[argument_column(argument, summed=False)] = pa.array(values, TYPES[argument.sql])
+                name = argument_column(argument, summed=False)
+                columns[name] = pa.array(values, TYPES[argument.sql])
+    for name, text in Cutter(plan).inputs.items():
+        if text.startswith("nvl2("):
+            values = columns[text[len("nvl2(") :].partition(",")[0]]
+            columns[name] = pa.array([None if value is None else True for value in values.to_pylist()], pa.bool_())
     return pa.table(columns)
 
 

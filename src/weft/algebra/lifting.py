@@ -42,8 +42,8 @@ def lift_of(measure: Measure, types: Sequence[pa.DataType]) -> Lift:
     Examples
     --------
     >>> from weft.algebra.aggregates.counts import counted
-    >>> lift_of(counted("count({0})"), [pa.string()]).inputs
-    ('{0}',)
+    >>> lift_of(counted("count({0}, {1})"), [pa.int32(), pa.string()]).inputs
+    ('{0}', 'nvl2({1}, true, null)')
     """
     if measure.lift is not None:
         return measure.lift(types)
@@ -69,9 +69,14 @@ def _call(template: str, types: Sequence[pa.DataType]) -> tuple[OneRow, tuple[st
 
 
 def _input(function: str, text: str, types: Sequence[pa.DataType]) -> str:
-    """An argument of a template; strings that are summed are read by Spark."""
+    """An argument of a template; strings that are summed are read by Spark, and of long values to count only a bit."""
     plain = PLAIN.fullmatch(text)
-    return f"double({text})" if plain and function == "sum" and pa.types.is_string(types[int(plain[1])]) else text
+    kind = types[int(plain[1])] if plain else None
+    if kind is None or pa.types.is_primitive(kind):
+        return text
+    if function == "count":
+        return f"nvl2({text}, true, null)"
+    return f"double({text})" if function == "sum" and pa.types.is_string(kind) else text
 
 
 def split_arguments(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
-from weft.plan.layout import layouts
+from weft.plan.layout import key_type, layouts
 from weft.plan.model import BITS, Plan, batched
 from weft.query.model import Expression
 from weft.spark.fetching import arrow_schema, arrow_type, brought
@@ -40,16 +40,22 @@ COUNTED = {"rows": "sum", "without_time": "sum", "bad": "sum", "smallest": "min"
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """What kernels cut of a plan: some of its groupings, as a plan of their own."""
+    """What kernels cut of a plan: some of its groupings, as a plan of their own.
+
+    Examples
+    --------
+    ``KernelPlan.of(plan, rows)``, then one of :func:`cut_here`, :func:`cut_in_workers` and :func:`cut_into_buckets`;
+    the groupings of :func:`left_to_jvm` are not among those.
+    """
 
     whole: Plan
     numbers: tuple[int, ...]
     """The groupings' numbers in the whole plan."""
 
     @classmethod
-    def of(cls, plan: Plan) -> KernelPlan:
+    def of(cls, plan: Plan, rows: DataFrame) -> KernelPlan:
         """All groupings that kernels can cut."""
-        left = unlifted(plan)
+        left = left_to_jvm(plan, rows)
         return cls(plan, tuple(number for number in range(len(plan.groupings)) if number not in left))
 
     @property
@@ -62,6 +68,18 @@ class KernelPlan:
         """By a grouping's number: columns of the JVM's aggregation, and what they are called within the grouping."""
         columns = layouts(self.whole)
         return {number: columns[number].names(number, self.whole.groupings[number]) for number in self.numbers}
+
+
+def left_to_jvm(plan: Plan, rows: DataFrame) -> dict[int, str]:
+    """The groupings that kernels cannot cut, by number, and why."""
+    collated = " collate " in rows.schema.simpleString()
+    found = unlifted(plan)
+    for number, grouping in enumerate(plan.groupings):
+        for key in grouping.keys:
+            # a bare string of a collation is refused when queries are bound
+            if pa.types.is_nested(key_type(grouping, key)) and (collated or "collat" in key.sql.lower()):
+                found[number] = f"strings inside of {key.sql} may have a collation, by which only the JVM compares"
+    return found
 
 
 def projected(rows: DataFrame, plan: Plan, mark: str | None = None) -> DataFrame:
@@ -129,7 +147,7 @@ def cut_in_workers(rows: DataFrame, kernel: KernelPlan, counts: str, mark: str |
     """
     frame = projected(rows, kernel.plan, mark)
     schema = sliced_schema(frame, kernel)
-    sliced = frame.mapInArrow(cutting_task(kernel, sliced_types(schema)), schema)
+    sliced = frame.mapInArrow(cutting_task(kernel, arrow_schema(frame), sliced_types(schema)), schema)
     return _counted(sliced, counts)
 
 
@@ -140,17 +158,24 @@ def cut_into_buckets(
 
     Much faster than :func:`cut_in_workers` where slices are many, as Spark need not look at each.
     """
-    places = Buckets(kernel.whole, buckets)
+    frame = projected(rows, kernel.plan, mark)
+    places, came = Buckets(kernel.whole, buckets), arrow_schema(frame)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         cutting = Cutting(Cutter(kernel.plan))
-        for place, table in cutting.slices(batches):
+        for place, table in cutting.slices(typed(batches, came)):
             yield with_counts(bundled(places.bundles(kernel.numbers[place], table)), {})
         told = counts_row(cutting.counts)
         yield with_counts(pa.RecordBatch.from_pylist([{}], BUNDLE_TYPES), told)
 
     schema = f"{BUNDLE}, " + ", ".join(f"{COUNT}{name} bigint" for name in COUNTED)
-    return _counted(projected(rows, kernel.plan, mark).mapInArrow(run, schema), counts)
+    return _counted(frame.mapInArrow(run, schema), counts)
+
+
+def typed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows as they would come to the driver: to workers Spark sends instants in the session's time zone."""
+    for batch in batches:
+        yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
 
 
 def with_counts(batch: pa.RecordBatch, counts: Mapping[str, pa.Array]) -> pa.RecordBatch:
@@ -188,13 +213,13 @@ def sliced_types(schema: StructType) -> pa.Schema:
 
 
 def cutting_task(
-    kernel: KernelPlan, schema: pa.Schema
+    kernel: KernelPlan, came: pa.Schema, schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a Spark task does with projected rows."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         cutting, names = Cutting(Cutter(kernel.plan)), kernel.names()
-        for place, table in cutting.slices(batches):
+        for place, table in cutting.slices(typed(batches, came)):
             number = kernel.numbers[place]
             own = {slot: table.column(name) for slot, name in names[number].items()}
             own[GROUPING] = pa.repeat(pa.scalar(number, pa.int32()), len(table))
