@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -70,10 +71,12 @@ class Buckets:
             share = max(self.count // self.plan.nodes, 1)
             places = [(node, node * share + hashes % share) for node in grouping.nodes]
         for node, buckets in places:
-            for bucket in np.unique(buckets):
-                own = np.flatnonzero(buckets == bucket)
-                chosen = hashed if len(own) == len(hashed) else hashed.take(pa.array(own))
-                yield Bundle(int(bucket), number, node, chosen)
+            order = np.argsort(buckets, kind="stable")
+            sorted_ = hashed.take(pa.array(order))
+            edges = np.searchsorted(buckets[order], np.arange(self.count + 1))
+            for bucket, (begin, end) in enumerate(pairwise(edges.tolist())):
+                if end > begin:
+                    yield Bundle(bucket, number, node, sorted_.slice(begin, end - begin))
 
 
 def slice_hashes(grouping: Grouping, number: int, table: pa.Table) -> Array:

@@ -183,14 +183,21 @@ def combined(parts: Iterable[Numbered], length: int) -> Numbered:
     """
     codes, room = np.zeros(length, np.int64), 1
     for part in parts:
-        if room == 1:
-            codes, room = part.numbers, max(part.room, 1)
+        if part.room <= 1:
             continue
         if room * part.room >= 2**62:
             groups, firsts = numbered(codes)
             codes, room = groups.astype(np.int64), max(len(firsts), 1)
-        codes, room = codes * part.room + part.numbers, room * max(part.room, 1)
+        combine(codes, part.room, frozen((part.numbers,))[0])
+        room *= part.room
     return Numbered(codes, room)
+
+
+@njit(cache=True, nogil=True)
+def combine(codes: Array, room: int, others: Array) -> None:
+    """Put numbers below ``room`` behind others."""
+    for row in range(len(codes)):
+        codes[row] = codes[row] * room + others[row]
 
 
 def accumulated(monoid: Monoid, values: Columns, groups: Array, count: int) -> Columns:
@@ -256,6 +263,7 @@ def warm(report: Callable[[int], Any] = lambda done: None) -> None:
     Edges.of([Progression(step=1)]).starts(one)
     groups, _ = numbered(one, room=1)
     numbered(one)
+    combined([Numbered(one, 2)], 1)
     marked(groups, 1)
     marked(groups, 1, one)
     for number, monoid in enumerate((*MONOIDS.values(), *TIED), start=1):
