@@ -78,7 +78,9 @@ def left_to_jvm(plan: Plan, rows: DataFrame) -> dict[int, str]:
         for key in grouping.keys:
             # a bare string of a collation is refused when queries are bound
             if pa.types.is_nested(key_type(grouping, key)) and (collated or "collat" in key.sql.lower()):
-                found[number] = f"strings inside of {key.sql} may have a collation, by which only the JVM compares"
+                found.setdefault(
+                    number, f"strings inside of {key.sql} may have a collation, by which only the JVM compares"
+                )
     return found
 
 
