@@ -25,13 +25,14 @@ from pyspark.sql import SparkSession
 from weft.catalog import create_catalog
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
-from weft.job.records import Settings
+from weft.job.records import CheckpointSettings
 from weft.launch.session import local_session
 from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
 from weft.spark.live.engine import FEW_SLICES
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.job import Job
+from weft.spark.live.next_plan import Wishes
 from weft.spark.step import step_settings
 from weft.spark.workers import keep_workers
 
@@ -87,9 +88,9 @@ def job_of(spark: SparkSession, folder: Path, file: Path, place: FinalsPlace) ->
     catalog = create_catalog(str(folder))
     catalog.add(QUERIES)
     history = History(Checkpoint(str(folder)))
-    settings = history.settings(Settings(uuid4().hex, "s", "ts", 0))
+    settings = history.settings(CheckpointSettings(uuid4().hex, "s", "ts", 0))
     stream = Stream("s", spark.read.parquet(str(file)).limit(0), "ts")
-    job = Job(history, settings, stream, LiveSource(stream.rows), catalog, [], finals=place)
+    job = Job(history, settings, stream, LiveSource(stream.rows), catalog, [], wishes=Wishes(finals=place))
     job.recover()
     return job
 

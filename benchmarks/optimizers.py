@@ -37,7 +37,7 @@ from weft.optimize.cost import two_level
 from weft.optimize.incremental import IncrementalWeaveShare
 from weft.optimize.items import Item, items_of
 from weft.optimize.loom import Loom
-from weft.optimize.omega import Technique
+from weft.optimize.omega import TechniqueCode
 from weft.optimize.registry import NODE_OPTIMIZERS
 from weft.optimize.weave_share import weave_share
 from weft.optimize.workload import Workload
@@ -118,11 +118,11 @@ def incremental(_: str) -> Iterator[Row]:
     every = (25, 50, 100, 200, 300, 400, len(some))
     offline = {}
     for count in every:
-        loom = Loom(some[:count], model, Technique.PANES)
+        loom = Loom(some[:count], model, TechniqueCode.PANES)
         weave_share(loom, Random(0))
         offline[count] = loom.cost
     for tolerance in (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, float("inf")):
-        forest = IncrementalWeaveShare(Loom(some, model, Technique.PANES), tolerance)
+        forest = IncrementalWeaveShare(Loom(some, model, TechniqueCode.PANES), tolerance)
         errors = []
         for item in range(len(some)):
             forest.add(item)
@@ -371,7 +371,7 @@ def glancing(some: tuple[Item, ...], rate: float) -> float:
     kept = settings._bits, settings._GLANCE_FROM
     settings._bits, settings._GLANCE_FROM = (lambda _: settings._FEWEST_BITS), 0
     try:
-        loom = Loom(some, two_level(rate), Technique.PANES)
+        loom = Loom(some, two_level(rate), TechniqueCode.PANES)
         return sum(loom.finished(tree).cost for tree in weave_share(loom, Random(0)))
     finally:
         settings._bits, settings._GLANCE_FROM = kept

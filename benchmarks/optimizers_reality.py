@@ -29,7 +29,7 @@ from weft.launch.session import local_session, name_of
 from weft.optimize import optimize
 from weft.optimize.constants import Constants
 from weft.optimize.cost import Traffic
-from weft.optimize.omega import Technique, overlap
+from weft.optimize.omega import TechniqueCode, overlap
 from weft.optimize.weaving import Seen, Weaving, one_tree, planted, simply_cut
 from weft.optimize.work import Rows, columns_of
 from weft.optimize.workload import Workload
@@ -252,7 +252,7 @@ def throughput_of(
     constants = Constants.load(name_of(spark))
     seen = Rows(case.seconds, case.seconds, 1)
     operations = sum(
-        seen.answers(window) * overlap(Technique.named(technique), window.overlap, [window.range], 1 / window.slide)
+        seen.answers(window) * overlap(TechniqueCode.named(technique), window.overlap, [window.range], 1 / window.slide)
         for window in windows
     )
     answers = sum(seen.answers(window) for window in windows)

@@ -23,7 +23,7 @@ PATH = (
     ("plan", "seen, constants", "plan", "optimize"),
     ("cut", "rows", "slices", "spark"),
     ("turn", "state", "answers, state'", "step"),
-    ("write", "select lists", "files", "spark"),
+    ("write", "select lists", "files", "step"),
     ("commit", "manifest", "batch", "job"),
     ("deliver", "", "sinks", "job"),
 )

@@ -25,10 +25,10 @@ from weft.sinks.kafka import KafkaSink
 from weft.sinks.parquet import ParquetSink
 from weft.sinks.postgres import PostgresSink
 from weft.sinks.specs import sink_of
-from weft.spark.live import answering
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.job import Job
 from weft.spark.live.on_executors import OnExecutors
+from weft.step import answer_files
 
 QUERIES = """
 CREATE VIEW sliding AS SELECT window.start, window.end, k, sum(v) AS s, count(*) AS n, max(v) AS m
@@ -116,7 +116,7 @@ POINTS: dict[str, tuple[Any, str, Any, int]] = {
     "plan": (History, "keep_plan", after, 1),
     "started": (History, "start", after, 3),
     "half of the state": (segments, "write", half_a_file, 3),
-    "answers": (answering, "write_parquet", after, 9),
+    "answers": (answer_files, "write_parquet", after, 9),
     "uncommitted": (History, "commit", before, 3),
     "committed": (History, "commit", after, 3),
     "parquet": (ParquetSink, "deliver", before, 3),

@@ -18,7 +18,7 @@ from weft.catalog import create_catalog
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
 from weft.job.patience import Patience
-from weft.job.records import Settings
+from weft.job.records import CheckpointSettings
 from weft.job.sink import CommittedBatch
 from weft.optimize.weaving import Weaving
 from weft.query.limits import DEFAULT, Limits
@@ -26,6 +26,7 @@ from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.job import Job
+from weft.spark.live.next_plan import Wishes
 from weft.spark.step import step_settings
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("v", pa.int64()), ("x", pa.float64())])
@@ -99,7 +100,7 @@ class Driven:
         self.sink = sink or Collecting()
         self.catalog = create_catalog(str(folder))
         history = History(Checkpoint(str(folder)))
-        settings = history.settings(Settings(uuid4().hex, "s", "ts", lateness))
+        settings = history.settings(CheckpointSettings(uuid4().hex, "s", "ts", lateness))
         stream = Stream("s", self.spark.createDataFrame(SCHEMA.empty_table()), "ts", limits)
         place = finals or finals_place()
         self.job = Job(
@@ -109,9 +110,8 @@ class Driven:
             LiveSource(stream.rows),
             self.catalog,
             [self.sink],
-            finals=place,
+            wishes=Wishes(weaving=weaving or Weaving(), finals=place),
             patience=patience,
-            weaving=weaving,
         )
         self.job.recover()
         if settle:

@@ -42,7 +42,7 @@ from oracle.trial import ANSI, sessions
 from weft.catalog import create_catalog
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
-from weft.job.records import Settings
+from weft.job.records import CheckpointSettings
 from weft.launch.engine import Engine
 from weft.plan.record import PlanRecord
 from weft.sinks.parquet import ParquetSink
@@ -50,9 +50,12 @@ from weft.sources.source import LiveSource
 from weft.spark.answers import with_schema
 from weft.spark.bind import Stream
 from weft.spark.live.job import Job
+from weft.spark.live.next_plan import Wishes
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.refeed import scanned
+from weft.spark.live.runner import Runner
+from weft.spark.reused_plans import scanned
 from weft.spark.step import step_settings
+from weft.step.state import State
 
 FAR = (BEGIN + 2 * 86_400 * SECOND, "a", 99, 0.0)
 """It passes every WHERE: Spark pushes filters below the watermark, so that only rows which pass move it."""
@@ -77,25 +80,33 @@ class Planned:
         return cls(session)
 
 
+class PlannedRunner(Runner):
+    """Follows plans that need not be made again."""
+
+    planned: Planned
+
+    def follow(self, live: LivePlan, state: State | None = None) -> None:
+        super().follow(live, state)
+        made = (self._cutter, self._lists)
+        self._cutter, self._lists = self.planned.spark.setdefault(_key(live.record), made)
+
+
 class PlannedJob(Job):
     """A job whose plans need not be made again: planning takes longer than a short stream."""
 
     def __init__(self, planned: Planned, *arguments: Any) -> None:
-        super().__init__(*arguments, finals=finals_place())
+        super().__init__(*arguments, wishes=Wishes(finals=finals_place()))
         self.planned = planned
+        self.runner.__class__ = PlannedRunner
+        self.runner.planned = planned
         self.registry._bound = planned.bound
 
     def _plan(self, version: int, left: Collection[str] = ()) -> LivePlan:
-        record = self.history.plan(version).without(left)
+        record = self.ledger.history.plan(version).without(left)
         key = _key(record)
         if key not in self.planned.plans:
             self.planned.plans[key] = super()._plan(version, left)
         return replace(self.planned.plans[key], record=record)
-
-    def _follow(self, live: LivePlan) -> None:
-        super()._follow(live)
-        made = (self._collector, self._lists)
-        self._collector, self._lists = self.planned.spark.setdefault(_key(live.record), made)
 
 
 def _key(record: PlanRecord) -> str:
@@ -140,7 +151,7 @@ def streamed(planned: Planned, workload: Workload, rnd: random.Random, folder: P
     catalog.add("\n".join(query.statement for query in workload.queries))
     history = History(Checkpoint(str(folder / "checkpoint")))
     stream = Stream(events.name, events.keeping([]).frame(session), events.event_time)
-    settings = history.settings(Settings(uuid4().hex, events.name, events.event_time, lateness))
+    settings = history.settings(CheckpointSettings(uuid4().hex, events.name, events.event_time, lateness))
     sink = ParquetSink(str(folder / "answers"), every=0.0)
     job = PlannedJob(planned, history, settings, stream, LiveSource(stream.rows), catalog, [sink])
     job.recover()

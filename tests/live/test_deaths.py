@@ -17,7 +17,7 @@ from weft.job.history import History
 from weft.job.lease import FencedError, Lease
 from weft.job.outbox import Outbox
 from weft.slicing.time_window import TimeWindow
-from weft.spark.live import answering, job
+from weft.step import answer_files
 
 LATENESS = 20 * SECOND
 
@@ -61,8 +61,8 @@ POINTS = {
     "before the start is written down": before(History, "start"),
     "after the start is written down": after(History, "start"),
     "after a plan is written down": after(History, "keep_plan"),
-    "before answers are written": before(job, "write_answers"),
-    "in the middle of the answers": after(answering, "write_parquet"),
+    "before answers are written": before(answer_files.AnswerFiles, "take"),
+    "in the middle of the answers": after(answer_files, "write_parquet"),
     "before the state is written": before(segments, "write"),
     "after the state is written": after(segments, "write"),
     "before the commit": before(History, "commit"),

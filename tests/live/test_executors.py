@@ -22,10 +22,11 @@ from oracle.generate import shape, workload
 from weft.job import segments
 from weft.job.history import History
 from weft.job.outbox import Outbox
-from weft.spark.live import bucket_task, finals_place, on_executors
-from weft.spark.live.bucket_task import BucketTask
+from weft.spark import bucket_task
+from weft.spark.bucket_task import BucketTask
+from weft.spark.live import finals_place, on_executors
 from weft.spark.live.on_executors import OnExecutors
-from weft.spark.live.scatter import Scattered
+from weft.spark.scatter import Scattered
 from weft.step import state
 from weft.step import turn as turn_module
 
@@ -107,7 +108,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(spark, tmp_pa
         def __call__(self, bucket, batches):
             def die(*arguments):
                 marks = len(list(place.iterdir()))
-                if bucket == 1 and marks < 2 and self.order.batch > 0:
+                if bucket == 1 and marks < 2 and self.order.state.batch > 0:
                     (place / str(marks)).touch()
                     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -202,11 +203,11 @@ def test_the_first_rows_tell_where_finals_run_and_a_checkpoint_keeps_to_it(spark
     many = Driven(spark, tmp_path / "many", 0, finals="auto")
     many.add({"q": text})
     many.feed(rows)
-    assert many.job.live.record.buckets == many.job.buckets
+    assert many.job.live.record.buckets == spark.sparkContext.defaultParallelism
     again = Driven(spark, tmp_path / "many", 0, many.sink, finals="driver")
     again.add({"total": "SELECT window.start, sum(v) AS s FROM s GROUP BY window(ts, '5 seconds')"})
     again.feed([(BEGIN + 20 * SECOND, "a", 1, 0.0)])
-    assert again.job.live.record.buckets == many.job.buckets
+    assert again.job.live.record.buckets == spark.sparkContext.defaultParallelism
     first, second = again.job.live.record.groupings
     assert (first.placing, second.placing) == (again.job.live.groupings["g0"].key_columns, ())
 
@@ -216,7 +217,7 @@ def test_state_that_stays_in_its_bucket_is_bounded_and_leaves_no_other_files(spa
     driven.add({"q": "SELECT window.start, k, sum(v) + 1 AS s FROM s GROUP BY window(ts, '10 seconds'), k"})
     for number in range(5):
         driven.feed([(BEGIN + number * 10 * SECOND + n, k, 1, 0.0) for n, k in enumerate("abcdefgh")])
-    listed = {file for manifest in driven.job.kept for file, _ in manifest.state}
+    listed = {file for manifest in driven.job.ledger.kept for file, _ in manifest.state}
     assert {path.name for path in (tmp_path / "weft" / "state").iterdir()} == listed
     buckets = {segments.BucketFile.of(file).bucket for file in listed}
     assert buckets == set(range(driven.job.live.record.buckets))

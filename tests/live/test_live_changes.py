@@ -16,11 +16,11 @@ from live.live_cases import BEGIN, Case, case_of, close_case, naive_query, sql
 from live.naive_stream import NaiveStream
 from weft.catalog.database import CatalogError, Database
 from weft.job.history import History
+from weft.job.query_registry import QueryRegistry
 from weft.optimize import planner
 from weft.optimize.constants import Constants
 from weft.plan.record import PlanRecord
 from weft.slicing.time_window import TimeWindow
-from weft.spark.live.registry import Registry
 
 LATENESS = 5 * SECOND
 
@@ -400,8 +400,8 @@ def test_a_paused_query_is_silent_and_then_goes_on_with_a_whole_window(spark, tm
 
 def test_a_plan_is_made_once_for_a_change_and_again_for_one_that_comes_meanwhile(spark, tmp_path, monkeypatch):
     made: list[int] = []
-    wanted = Registry.wanted
-    monkeypatch.setattr(Registry, "wanted", lambda self: made.append(1) or wanted(self))
+    wanted = QueryRegistry.wanted
+    monkeypatch.setattr(QueryRegistry, "wanted", lambda self: made.append(1) or wanted(self))
     driven = Driven(spark, tmp_path, LATENESS)
     driven.add({"total": sql(TOTAL)})
     rnd = random.Random(11)

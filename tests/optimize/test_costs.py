@@ -10,7 +10,7 @@ from weft.errors import WeftError
 from weft.optimize import optimize
 from weft.optimize.constants import Constants, default_path
 from weft.optimize.cost import Traffic, calibrated, three_level, two_level
-from weft.optimize.omega import B_INT, SUMS, Technique, harmonic, overlap, running_aggregates
+from weft.optimize.omega import B_INT, SUMS, TechniqueCode, harmonic, overlap, running_aggregates
 from weft.optimize.workload import Workload
 from weft.slicing.time_window import TimeWindow
 
@@ -44,16 +44,16 @@ def test_three_levels_beat_two_for_the_same_trees_when_the_rows_outweigh_the_fin
     ],
 )
 def test_operations_per_edge_of_ranges_16_and_8_at_an_edge_every_4(technique, expected):
-    assert overlap(Technique.named(technique), 16 / 4 + 8 / 4, [8, 16], 0.25) == pytest.approx(expected)
+    assert overlap(TechniqueCode.named(technique), 16 / 4 + 8 / 4, [8, 16], 0.25) == pytest.approx(expected)
 
 
-@given(st.sampled_from([one for one in Technique if one not in SUMS]), st.lists(st.integers(1, 4)))
+@given(st.sampled_from([one for one in TechniqueCode if one not in SUMS]), st.lists(st.integers(1, 4)))
 def test_windows_of_one_partial_cost_nothing(technique, ranges):
     assert overlap(technique, 1.0, sorted(set(ranges)), 0.25) == 0
 
 
 def test_running_aggregates_over_the_same_number_of_partials_are_one():
-    assert overlap(Technique.SLICKDEQUE_INV, 9.0, [100, 101, 200], 0.1) == 4.0
+    assert overlap(TechniqueCode.SLICKDEQUE_INV, 9.0, [100, 101, 200], 0.1) == 4.0
 
 
 def test_the_mean_deque_length_is_the_harmonic_number():

@@ -7,7 +7,7 @@ from weft.optimize.cost import two_level
 from weft.optimize.incremental import IncrementalWeaveShare
 from weft.optimize.items import items_of
 from weft.optimize.loom import Loom
-from weft.optimize.omega import Technique
+from weft.optimize.omega import TechniqueCode
 from weft.optimize.weave_share import weave_share
 from weft.optimize.workload import Workload
 
@@ -15,7 +15,7 @@ ITEMS = items_of(Workload(150, 300, 20, zipf=0.5, seed=6).questions())
 
 
 def loom(rate=2.0):
-    return Loom(ITEMS, two_level(rate), Technique.PANES)
+    return Loom(ITEMS, two_level(rate), TechniqueCode.PANES)
 
 
 def grown(tolerance):

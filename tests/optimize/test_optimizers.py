@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from weft.errors import WeftError
 from weft.optimize import loom, optimize
 from weft.optimize.entry import items_of
-from weft.optimize.omega import Technique, overlap
+from weft.optimize.omega import TechniqueCode, overlap
 from weft.optimize.registry import NAMES, NODE_OPTIMIZERS, OPTIMIZERS
 from weft.optimize.workload import Workload
 from weft.slicing.edge_rate import MICROSECONDS, edge_rate
@@ -41,9 +41,9 @@ def recomputed(forest, questions, rate, alignment="start"):
         its = [by_name[name] for name in tree.queries]
         edges = edge_rate(composite(its, alignment), budget=10**7).per_second
         ranges = sorted({window.range for window in its})
-        technique = Technique.named(tree.technique)
+        technique = TechniqueCode.named(tree.technique)
         plain = sum(one.overlap for one in its)
-        if technique is Technique.BULK:
+        if technique is TechniqueCode.BULK:
             plain = len({frozenset(one.edges(alignment)) for one in its})
         per_edge = overlap(technique, plain, ranges, edges / MICROSECONDS)
         total += (every if forest.levels == 3 else rate) + edges * per_edge
@@ -70,7 +70,7 @@ def test_weave_share_weaves_a_with_c_and_leaves_b_alone():
     st.sampled_from(NAMES),
     st.sampled_from([0.01, 1.0, 30.0, 1000.0]),
     st.sampled_from(["two-level", "three-level"]),
-    st.sampled_from(list(Technique)),
+    st.sampled_from(list(TechniqueCode)),
     st.sampled_from([1, 3]),
     st.sampled_from(["start", "end"]),
 )
@@ -92,7 +92,7 @@ def test_every_query_is_in_one_tree_and_costs_are_what_the_formulas_give(
     st.lists(windows, min_size=1, max_size=9),
     st.sampled_from([0.05, 1.0, 30.0, 1000.0]),
     st.sampled_from(["two-level", "three-level"]),
-    st.sampled_from([Technique.PANES, Technique.FLATFAT, Technique.SLICKDEQUE_NONINV]),
+    st.sampled_from([TechniqueCode.PANES, TechniqueCode.FLATFAT, TechniqueCode.SLICKDEQUE_NONINV]),
 )
 def test_no_optimizer_beats_the_exhaustive_one(windows, rate, model, technique):
     questions = [(f"q{number}", window) for number, window in enumerate(windows)]

@@ -21,6 +21,7 @@ WIDEST_WITHOUT_ANSI = 28
 
 MOMENTS = ("var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev", "std", "skewness", "kurtosis")
 PAIRS = ("covar_pop", "covar_samp", "corr")
+LINES = ("regr_sxx", "regr_syy", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2")
 BITS = ("bit_and", "bit_or", "bit_xor")
 BOOLEANS = ("bool_and", "every", "bool_or", "any", "some")
 
@@ -48,6 +49,45 @@ class Aggregated:
         return self.tolerance is None and self.ties is None
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Aggregates of the spread of pairs, of which only those count where both are there; slacks follow from it."""
+
+    pairs: str
+    vx: str
+    sx: str
+    vy: str
+    sy: str
+
+    @classmethod
+    def of(cls, first: Scalar, second: Scalar, condition: str) -> Spread:
+        """The spread of two numbers."""
+        x = f"CASE WHEN {second.sql} IS NOT NULL THEN {as_double(first)} END"
+        y = f"CASE WHEN {first.sql} IS NOT NULL THEN {as_double(second)} END"
+        spreads = (f"{call}{condition}" for v in (x, y) for call in (f"var_pop({v})", f"avg(({v}) * ({v}))"))
+        return cls(f"count({x}, {y}){condition}", *spreads)
+
+    @property
+    def of_covariance(self) -> str:
+        """The difference allowed between covariances."""
+        slack = f"sqrt(({variance_slack(self.vx, self.sx)}) * ({variance_slack(self.vy, self.sy)}))"
+        # one of the two may be constant: then the slack of the other decides in its own scale
+        crossed = f"1e-12D * (sqrt({self.vx} * {self.sy}) + sqrt({self.vy} * {self.sx}))"
+        return f"{slack} + {crossed} + 1e-9D * sqrt({self.vx} * {self.vy})"
+
+    @property
+    def of_correlation(self) -> str:
+        """The difference allowed where both spreads are divided by."""
+        slack = f"{relative_slack(self.vx, self.sx)} + {relative_slack(self.vy, self.sy)}"
+        return comparable(self.vx, self.sx, comparable(self.vy, self.sy, slack))
+
+    @property
+    def of_slope(self) -> str:
+        """The difference allowed where a covariance is divided by the spread of x."""
+        slack = f"sqrt({self.vy} / nullif({self.vx}, 0D)) * ({relative_slack(self.vx, self.sx)})"
+        return comparable(self.vx, self.sx, f"2 * (({self.of_covariance}) / nullif({self.vx}, 0D) + {slack})")
+
+
 class AggregateWriter:
     """Writes random aggregates over one stream."""
 
@@ -61,6 +101,7 @@ class AggregateWriter:
         condition = f" FILTER (WHERE {self.scalars.predicate(1)})" if self.scalars.chance(0.2) else ""
         makers: tuple[Callable[[str], Aggregated | None], ...] = (
             self.count,
+            self.overflowing,
             self.sum,
             self.sum,
             self.average,
@@ -69,6 +110,8 @@ class AggregateWriter:
             self.extreme,
             self.moment,
             self.pair,
+            self.line,
+            self.paired_average,
             self.bits,
             self.boolean,
             self.by,
@@ -87,28 +130,55 @@ class AggregateWriter:
         text = self.rnd.choice(("count(*)", "COUNT(*)", "count(1)", f"count({scalar.sql})", f"count_if({predicate})"))
         return Aggregated(text + condition, "bigint", Decimal(self.stream.rows))
 
+    def overflowing(self, condition: str) -> Aggregated | None:
+        """try_sum of integers near the end of what BIGINT holds, all of one sign: NULL whatever the order of rows."""
+        number = self.scalars.integer()
+        if number is None:
+            return None
+        large = f"CASE WHEN {number.sql} IS NOT NULL THEN {self.rnd.choice(('', '-'))}4611686018427387904L END"
+        return Aggregated(f"try_sum({large}){condition}", "bigint", Decimal(1 << 63))
+
     def sum(self, condition: str) -> Aggregated | None:
-        """sum of anything that cannot overflow."""
+        """sum and try_sum of anything that cannot overflow."""
         number = self.scalars.number()
         if number is None:
             return None
-        text, total = f"sum({number.sql}){condition}", number.bound * self.stream.rows
+        function = self.rnd.choice(("sum", "sum", "try_sum"))
+        text, total = f"{function}({number.sql}){condition}", number.bound * self.stream.rows
         if number.is_integer:
-            return Aggregated(text, "bigint", total) if fits("bigint", total) or not self.scalars.ansi else None
+            wraps = function == "sum" and not self.scalars.ansi
+            return Aggregated(text, "bigint", total) if fits("bigint", total) or wraps else None
         if number.is_decimal:
             precision, scale = precision_and_scale(number.type)
-            if precision > WIDEST_WITHOUT_ANSI and not self.scalars.ansi:
+            if precision > WIDEST_WITHOUT_ANSI and (function == "try_sum" or not self.scalars.ansi):
                 return None
             type_ = f"decimal({min(38, precision + 10)},{scale})"
             return Aggregated(text, type_, total) if fits(type_, total) else None
         return Aggregated(text, "double", tolerance=f"1e-9D * sum(abs({as_double(number)})){condition}")
 
     def average(self, condition: str) -> Aggregated | None:
-        """avg or mean."""
+        """avg, mean or try_avg."""
         number = self.scalars.number()
         if number is None:
             return None
-        text = f"{self.rnd.choice(('avg', 'mean', 'AVG'))}({number.sql}){condition}"
+        function = self.rnd.choice(("avg", "mean", "AVG", "try_avg"))
+        if function == "try_avg" and number.is_decimal and precision_and_scale(number.type)[0] > WIDEST_WITHOUT_ANSI:
+            return None
+        return self.averaged(f"{function}({number.sql}){condition}", number, as_double(number), condition)
+
+    def paired_average(self, condition: str) -> Aggregated | None:
+        """The average of one side of pairs; how many pairs there are."""
+        y, x = self.scalars.number(), self.scalars.number()
+        if y is None or x is None:
+            return None
+        if self.scalars.chance(0.3):
+            return Aggregated(f"regr_count({y.sql}, {x.sql}){condition}", "bigint", Decimal(self.stream.rows))
+        function, of, other = self.rnd.choice((("regr_avgx", x, y), ("regr_avgy", y, x)))
+        text = f"{function}({y.sql}, {x.sql}){condition}"
+        return self.averaged(text, of, f"CASE WHEN {other.sql} IS NOT NULL THEN {as_double(of)} END", condition)
+
+    def averaged(self, text: str, number: Scalar, value: str, condition: str) -> Aggregated | None:
+        """An average of numbers as Spark types it, ``value`` being what it is of as doubles."""
         if number.is_decimal:
             precision, scale = precision_and_scale(number.type)
             if precision > WIDEST_WITHOUT_ANSI and not self.scalars.ansi:
@@ -118,7 +188,7 @@ class AggregateWriter:
             if not (fits(total, number.bound * self.stream.rows) and fits(type_, number.bound)):
                 return None
             return Aggregated(text, type_, number.bound)
-        return Aggregated(text, "double", tolerance=f"1e-9D * avg(abs({as_double(number)})){condition}")
+        return Aggregated(text, "double", tolerance=f"1e-9D * avg(abs({value})){condition}")
 
     def extreme(self, condition: str) -> Aggregated:
         """min or max of any type."""
@@ -150,20 +220,27 @@ class AggregateWriter:
         first, second = self.scalars.number(), self.scalars.number()
         if first is None or second is None:
             return None
-        function = self.rnd.choice(PAIRS)
-        # only rows where both are there count
-        x = f"CASE WHEN {second.sql} IS NOT NULL THEN {as_double(first)} END"
-        y = f"CASE WHEN {first.sql} IS NOT NULL THEN {as_double(second)} END"
-        vx, sx = f"var_pop({x}){condition}", f"avg(({x}) * ({x})){condition}"
-        vy, sy = f"var_pop({y}){condition}", f"avg(({y}) * ({y})){condition}"
-        if function == "corr":
-            slack = f"{relative_slack(vx, sx)} + {relative_slack(vy, sy)}"
-            tolerance = comparable(vx, sx, comparable(vy, sy, slack))
-        else:
-            tolerance = f"2 * sqrt(({variance_slack(vx, sx)}) * ({variance_slack(vy, sy)}))"
-            # one of the two may be constant: then the slack of the other decides in its own scale
-            tolerance += f" + 2e-12D * (sqrt({vx} * {sy}) + sqrt({vy} * {sx})) + 2e-9D * sqrt({vx} * {vy})"
+        function, spread = self.rnd.choice(PAIRS), Spread.of(first, second, condition)
+        tolerance = spread.of_correlation if function == "corr" else f"2 * ({spread.of_covariance})"
         return Aggregated(f"{function}({first.sql}, {second.sql}){condition}", "double", tolerance=tolerance)
+
+    def line(self, condition: str) -> Aggregated | None:
+        """What ``regr_*(y, x)`` tells of the straight line through pairs."""
+        y, x = self.scalars.number(), self.scalars.number()
+        if y is None or x is None:
+            return None
+        function, spread = self.rnd.choice(LINES), Spread.of(x, y, condition)
+        tolerance = {
+            "regr_sxx": f"2 * {spread.pairs} * ({variance_slack(spread.vx, spread.sx)})",
+            "regr_syy": f"2 * {spread.pairs} * ({variance_slack(spread.vy, spread.sy)})",
+            "regr_sxy": f"2 * {spread.pairs} * ({spread.of_covariance})",
+            "regr_slope": spread.of_slope,
+            "regr_intercept": comparable(
+                spread.vx, spread.sx, f"({spread.of_slope}) * sqrt({spread.sx}) + 1e-9D * sqrt({spread.sy})"
+            ),
+            "regr_r2": spread.of_correlation,
+        }[function]
+        return Aggregated(f"{function}({y.sql}, {x.sql}){condition}", "double", tolerance=tolerance)
 
     def bits(self, condition: str) -> Aggregated | None:
         """Bit aggregates of integers."""

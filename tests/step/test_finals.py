@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -12,15 +13,18 @@ import pytest
 
 from weft.algebra.numbers import DataError
 from weft.algebra.registry import AGGREGATES as REGISTRY
-from weft.plan.build import build, join
+from weft.optimize.planner import PlanRequest, plan
+from weft.plan.build import join
 from weft.plan.model import BoundCall, BoundQuery, Grouping, Plan
 from weft.query.sparksql import parse_file
 from weft.step.emission import EVERYTHING, Emission
 from weft.step.finals import Finals, Fresh
+from weft.step.new_slices import NewSlices
 from weft.step.packing import Packing
 from weft.step.retained import END, START, coarsened, merged, open_slices, partial_columns, slice_ends
+from weft.step.state import State
 from weft.step.step_plan import StepPlan
-from weft.step.turn import turn_once
+from weft.step.turn import turn
 
 TYPES = {
     "k": pa.string(),
@@ -154,6 +158,10 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def planned(queries: Sequence[BoundQuery]) -> Plan:
+    return plan(PlanRequest("t", "ts", queries)).plan
+
+
 def plan_of(grouping: Grouping) -> StepPlan:
     return StepPlan(Plan("t", "ts", grouping.queries, (grouping,)), ("g",), Packing((), ()))
 
@@ -164,7 +172,7 @@ def fresh(table: pa.Table, grouping: Grouping) -> dict[str, Fresh]:
 
 
 def at_once(grouping: Grouping, table: pa.Table, emission: Emission = EVERYTHING) -> dict[str, list[Any]]:
-    return rows_of(turn_once(plan_of(grouping), fresh(table, grouping), emission))
+    return rows_of(turn(plan_of(grouping), NewSlices(fresh(table, grouping)), State(), emission).answers)
 
 
 def from_kept(grouping: Grouping, table: pa.Table) -> dict[str, list[Any]]:
@@ -176,8 +184,8 @@ def from_kept(grouping: Grouping, table: pa.Table) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("seed", range(40))
 def test_answers_from_kept_panes_are_those_from_all_slices(seed):
     rnd = random.Random(seed)
-    plan = build("t", "ts", queries(rnd))
-    for grouping in plan.groupings:
+    made = planned(queries(rnd))
+    for grouping in made.groupings:
         kept, everything, watermark = Finals(plan_of(grouping), keeps=True), [], None
         second = 0
         for _ in range(rnd.randint(1, 12)):
@@ -202,10 +210,10 @@ def test_answers_from_kept_panes_are_those_from_all_slices(seed):
 @pytest.mark.parametrize("seed", range(30))
 def test_slices_of_the_past_are_as_coarse_as_open_windows_allow(seed):
     rnd = random.Random(seed)
-    plan = build("t", "ts", queries(rnd))
+    made = planned(queries(rnd))
     rows = [row_of(rnd, rnd.randint(0, 40)) for _ in range(80)]
     watermark = rnd.randint(5, 40) * 1_000_000
-    for grouping in plan.groupings:
+    for grouping in made.groupings:
         windows = dict.fromkeys(grouping.windows)
         table = slices(grouping, rows)
         table = table.filter(pa.array(open_slices(table.column(START).to_numpy(), windows, watermark)))
@@ -222,9 +230,9 @@ def test_slices_of_the_past_are_as_coarse_as_open_windows_allow(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_merged_slices_give_the_same_answers(seed):
     rnd = random.Random(seed)
-    plan = build("t", "ts", queries(rnd))
+    made = planned(queries(rnd))
     rows = [row_of(rnd, rnd.randint(0, 30)) for _ in range(60)]
-    for grouping in plan.groupings:
+    for grouping in made.groupings:
         table = slices(grouping, rows)
         together = merged(grouping, table)
         assert len(together) <= len(table)
@@ -268,9 +276,9 @@ def test_an_error_in_one_query_costs_no_other_its_answers(part, kind):
     group = "FROM t GROUP BY k, window(ts, '10 seconds', '5 seconds')"
     good = [bound("a", f"SELECT k, window, sum(v), max(v) {group}"), bound("b", f"SELECT k, window, avg(x) {group}")]
     bad = spoilt(bound("bad", f"SELECT k, window, min(d) {group}"), part, BROKEN[kind])
-    (grouping,) = build("t", "ts", [good[0], bad, good[1]]).groupings
+    (grouping,) = planned([good[0], bad, good[1]]).groupings
     table = slices(grouping, [row_of(rnd, second) for second in range(40)])
-    expected = at_once(build("t", "ts", good).groupings[0], table)
+    expected = at_once(planned(good).groupings[0], table)
     for found in (at_once(grouping, table), from_kept(grouping, table)):
         (reason,) = found.pop("bad")
         assert str(BROKEN[kind]) in reason
@@ -283,7 +291,7 @@ def test_keys_that_cannot_be_numbered_fail_only_the_queries_that_have_them():
     window = "window(ts, '10 seconds', '5 seconds')"
     bad = bound("bad", f"SELECT w, window, sum(v) FROM t GROUP BY w, {window}")
     good = bound("good", f"SELECT k, window, sum(v) FROM t GROUP BY k, {window}")
-    grouping = join(build("t", "ts", [bad, good]).groupings)
+    grouping = join(planned([bad, good]).groupings)
     table = slices(grouping, [row_of(rnd, second) for second in range(40)])
     column = grouping.key_columns[[key.sql for key in grouping.keys].index("w")]
     unnumbered = pa.array([{"m": [("a", 1)]}] * len(table), pa.struct([("m", pa.map_(pa.string(), pa.int64()))]))

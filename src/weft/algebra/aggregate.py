@@ -66,6 +66,8 @@ class Aggregate:
     """The aggregate that it is when the event time is given as a second argument."""
     compares: bool = False
     """Whether it compares its arguments, so that a collation would matter."""
+    in_spark: str | None = None
+    """What it is in Spark's words, such as ``exp(avg(ln({0})))``, if Spark has no function of its name."""
 
     @property
     def in_sql(self) -> bool:
@@ -78,6 +80,20 @@ class Aggregate:
         if self.most is None:
             return f"at least {self.least} argument{'s' if self.least > 1 else ''}"
         return f"{self.most} argument{'s' if self.most > 1 else ''}"
+
+    def spelled(self, arguments: Sequence[str]) -> str:
+        """A call as Spark would compute it over all rows of a window.
+
+        Examples
+        --------
+        >>> Aggregate("sum").spelled(["x + 1"]), Aggregate("count").spelled([])
+        ('sum(x + 1)', 'count(*)')
+        >>> Aggregate("geometric_mean", in_spark="exp(avg(ln({0})))").spelled(["x + 1"])
+        'exp(avg(ln((x + 1))))'
+        """
+        if self.in_spark is not None:
+            return self.in_spark.format(*(f"({argument})" for argument in arguments))
+        return f"{self.name}({', '.join(arguments) or '*'})"
 
     def kept(self, types: Types, *, ansi: bool = True) -> Recipe:
         """What is kept of a slice for arguments of these types."""

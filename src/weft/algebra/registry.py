@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint
 
 from weft.algebra.aggregate import Aggregate, AggregateError
 from weft.algebra.aggregates import FAMILIES
+from weft.plugins import Plugins, plugged_in
 
 GROUP = "weft.aggregates"
 """The entry points by which another package brings aggregates: each names an :class:`Aggregate` or several."""
@@ -53,7 +54,9 @@ class Registry(Mapping[str, Aggregate]):
         raise AggregateError(f'no aggregate "{name}"; {hint}')
 
     def __getitem__(self, name: str) -> Aggregate:
-        _plugged_in()
+        plugins = _plugged_in()
+        if name not in self._known:
+            plugins.get(name)  # says why it could not be loaded, if that is so
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -73,14 +76,13 @@ register: Callable[[Aggregate], Aggregate] = AGGREGATES.add
 
 
 @cache
-def _plugged_in() -> None:
+def _plugged_in() -> Plugins[None]:
     """Take in what other packages bring, once."""
-    for entry in entry_points(group=GROUP):
-        try:
-            found = entry.load()
-            for aggregate in (found,) if isinstance(found, Aggregate) else tuple(found):
-                AGGREGATES.add(aggregate)
-        except Exception as error:
-            raise AggregateError(
-                f"package {entry.dist and entry.dist.name}, aggregate {entry.name}: {error}"
-            ) from error
+    return plugged_in(GROUP, _taken_in)
+
+
+def _taken_in(_: EntryPoint, found: Aggregate | Iterable[Aggregate]) -> None:
+    for aggregate in (found,) if isinstance(found, Aggregate) else tuple(found):
+        if not isinstance(aggregate, Aggregate):
+            raise AggregateError(f"{aggregate!r} is no Aggregate")
+        AGGREGATES.add(aggregate)

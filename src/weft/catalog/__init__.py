@@ -1,7 +1,7 @@
 """What a running job is told from outside, and what it says about itself: queries, plans, status, in a database."""
 
 from weft.catalog.catalog import Catalog
-from weft.catalog.entries import Change, Entry, PlanRecord, State
+from weft.catalog.entries import Change, Entry, PlanEntry, State
 from weft.catalog.heartbeat import Heartbeat
 from weft.catalog.place import create_catalog, find_catalog
 from weft.catalog.status import Status, is_running
@@ -11,7 +11,7 @@ __all__ = [
     "Change",
     "Entry",
     "Heartbeat",
-    "PlanRecord",
+    "PlanEntry",
     "State",
     "Status",
     "create_catalog",

@@ -16,7 +16,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, insert, select, update
 
 from weft.catalog.database import CatalogError, Database
-from weft.catalog.entries import LIVE, Action, Change, Entry, PlanRecord, State, entry_of, instant
+from weft.catalog.entries import LIVE, Action, Change, Entry, PlanEntry, State, entry_of, instant
 from weft.catalog.seeding import Differences, differences, named_sql
 from weft.catalog.status import QueryFigures, Status, read_status
 from weft.catalog.tables import CATALOG, CHANGES, FIGURES, FORMAT, METADATA, PLANS, QUERIES, STATUS
@@ -237,11 +237,11 @@ class Catalog:
             if not again.rowcount:
                 connection.execute(insert(PLANS).values(version=version, **values))
 
-    def plans(self) -> list[PlanRecord]:
+    def plans(self) -> list[PlanEntry]:
         """The plans' history, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(select(PLANS).order_by(PLANS.c.version)).all()
-        return [PlanRecord(row.version, row.batch, instant(row.recorded_at), json.loads(row.plan)) for row in rows]
+        return [PlanEntry(row.version, row.batch, instant(row.recorded_at), json.loads(row.plan)) for row in rows]
 
     def changes(self) -> list[Change]:
         """Everything that happened to queries, oldest first."""

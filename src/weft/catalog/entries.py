@@ -56,7 +56,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRecord:
+class PlanEntry:
     """A plan, and the first batch that ran it."""
 
     version: int

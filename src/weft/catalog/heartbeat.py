@@ -91,5 +91,5 @@ class Heartbeat:
         try:
             self._catalog.put_status(self._status)
         except WeftError as error:
-            # the job says so itself, once: see weft.spark.live.registry
+            # the job says so itself, once: see weft.job.query_registry
             LOG.debug("no heartbeat: %s", error)

@@ -17,7 +17,7 @@ from weft.cli.weaving import Optimizer, capacities, check_optimizer
 from weft.optimize import optimize
 from weft.optimize.entry import ModelName
 from weft.optimize.items import Question, items_of
-from weft.optimize.omega import Technique
+from weft.optimize.omega import TechniqueCode
 from weft.optimize.windows_file import windows_of
 from weft.plan.forest import Forest
 from weft.plan.forest_svg import forest_svg
@@ -32,7 +32,7 @@ def plan_command(
     rate: Annotated[float, typer.Option(metavar="R", help="Rows per second.")],
     optimizer: Optimizer = "weft",
     technique: Annotated[
-        str | None, typer.Option(metavar="T", help=", ".join(technique.label for technique in Technique))
+        str | None, typer.Option(metavar="T", help=", ".join(technique.label for technique in TechniqueCode))
     ] = None,
     model: Annotated[
         ModelName | None, typer.Option(help="calibrated unless tri-weave is asked for, which is three-level.")
@@ -48,7 +48,7 @@ def plan_command(
     Example: `weft plan queries.sql --rate 50000 --nodes 4`
     """
     speeds = capacities(nodes)
-    if technique is not None and technique not in {one.label for one in Technique}:
+    if technique is not None and technique not in {one.label for one in TechniqueCode}:
         raise typer.BadParameter(f"no technique {technique!r}", param_hint="--technique")
     check_optimizer(optimizer)
     questions = _read(queries)

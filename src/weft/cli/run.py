@@ -77,7 +77,9 @@ def run_command(
     target = Folder(out)
     if target.exists() and not overwrite:
         raise typer.BadParameter(f"{out} is there already; give another folder or say --overwrite", param_hint="--out")
-    asked = Asked(read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes))
+    asked = RunRequest(
+        read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes)
+    )
     asked.limits = limits_of(limit or ())
     from weft.spark.progress import watched
 
@@ -135,7 +137,9 @@ def explain_command(
         return
     if queries is None or not source or event_time is None:
         raise typer.BadParameter("say QUERIES.sql, --source and --event-time, or the --checkpoint of a live job")
-    asked = Asked(read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes))
+    asked = RunRequest(
+        read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes)
+    )
     begin_log("warning")
     with Phases() as phases:
         engine = asked.engine(started(phases, master, memory, conf, packages, asked.places), phases)
@@ -178,7 +182,7 @@ def read_queries(path: Path, parameter: str = "QUERIES.sql") -> str:
     return text
 
 
-class Asked:
+class RunRequest:
     """Queries and the files that they are asked about; what cannot be is refused before Spark starts."""
 
     def __init__(

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from weft.config.model import StreamConfig
 from weft.config.settings import ConfigError, Place, Settings
-from weft.config.sinks import SINK_TYPES
+from weft.config.sinks import SINK_TYPES, sink_plugins
 
 _PATHS: tuple[Place, ...] = (("queries",), ("checkpoint",), ("out",), ("source", "spec"), ("source", "dead_letter"))
 """Paths in a file are relative to the file."""
@@ -126,7 +126,7 @@ def _sentence(mistake: ErrorDetails, dotted: str, place: Place, fields: list[str
     if kind == "missing":
         return f"{dotted} is missing: write it into weft.yaml{_or_option(place)}"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return f"{dotted} needs a type: one of {', '.join(SINK_TYPES)}"
+        return f"{dotted} needs a type: one of {', '.join((*SINK_TYPES, *sink_plugins().loaded))}"
     message = mistake["msg"].removeprefix("Value error, ")
     message = f"{message[:1].lower()}{message[1:]}"
     return f"{dotted}: {message}" if dotted else message

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from functools import cache
 from typing import Any, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
 from weft.config.fields import Duration, Names, Nodes, Options, Size, WritableFolder, revealed
+from weft.config.plugged import Pluggable, accepting
 from weft.config.secrets import secrets_in
 from weft.config.section import Section
-from weft.config.sinks import SinkConfig, in_full
+from weft.config.sinks import PluggedSink, SinkConfig, in_full
+from weft.plugins import Plugins, plugged_in
 from weft.query.limits import DEFAULT, Limits
 from weft.store.location import Location
 
 NOT_FILES = ("kafka", "rate", "rate-micro-batch", "socket")
 """How specs of sources begin that are no folders."""
+
+
+class PluggedSource(Pluggable):
+    """A source of another package (entry points ``weft.sources``): its own fields, and the rows that come of them.
+
+    What was said of the source as ``format``, ``schema``, ``max_files`` and ``options`` are its fields; ``dead``, the
+    folder for what cannot be read, is one if it has it.
+    """
+
+    @abstractmethod
+    def rows(self, spark: Any) -> Any:
+        """A streaming DataFrame, or a :class:`weft.sources.source.LiveSource` with a place for bad records."""
+
+
+@cache
+def source_plugins() -> Plugins[type[PluggedSource]]:
+    """The sources that other packages bring, by their kinds."""
+    return plugged_in("weft.sources", accepting(PluggedSource, NOT_FILES))  # type: ignore[type-abstract]
 
 
 class SourceConfig(Section):
@@ -35,7 +57,8 @@ class SourceConfig(Section):
     @property
     def is_files(self) -> bool:
         """Whether rows come from a folder of files, not from a broker or a generator."""
-        return self.spec.partition(":")[0] not in NOT_FILES
+        kind = self.spec.partition(":")[0]
+        return kind not in NOT_FILES and source_plugins().get(kind) is None
 
     @property
     def reader_options(self) -> dict[str, str]:
@@ -136,9 +159,9 @@ class StreamConfig(Section):
         """Settings of the Spark session, secrets revealed."""
         return revealed(self.spark)
 
-    def sink_specs(self) -> list[str | dict[str, Any]]:
+    def sink_specs(self) -> list[str | dict[str, Any] | PluggedSink]:
         """What ``sink_of`` makes the sinks from, secrets revealed: the folder ``out`` first."""
-        out: list[str | dict[str, Any]] = [] if self.out is None else [{"to": f"parquet:{self.out}"}]
+        out: list[str | dict[str, Any] | PluggedSink] = [] if self.out is None else [{"to": f"parquet:{self.out}"}]
         return out + [sink.spec() for sink in self.sinks]
 
     def secrets(self) -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cache
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from pydantic import Field, SecretStr
+from pydantic import Discriminator, Field, InstanceOf, SecretStr, Tag
 
 from weft.config.fields import Duration, Names, Options, Size, WritableFolder, revealed
+from weft.config.plugged import Pluggable, accepting
 from weft.config.section import Section
+from weft.plugins import Plugins, plugged_in
 
 
 class SinkBase(Section):
@@ -25,7 +28,7 @@ class SinkBase(Section):
     waiting_bytes: Size | None = None
     """What may wait for it; as for all if it is not given."""
 
-    def spec(self) -> str | dict[str, Any]:
+    def spec(self) -> str | dict[str, Any] | PluggedSink:
         """What ``sink_of`` makes a sink from, secrets revealed: where to, and what else was said."""
         return self._mapping()
 
@@ -160,9 +163,60 @@ def seconds(duration: int | None) -> float | None:
     return None if duration is None else duration / 1e6
 
 
+class PluggedSink(Pluggable, SinkBase):
+    """A sink of another package (entry points ``weft.sinks``): its own fields, and the sink that is made from them.
+
+    Examples
+    --------
+    >>> class NullSink(PluggedSink):
+    ...     form = "null"
+    ...     loud: bool = False
+    ...     def sink(self):
+    ...         ...
+    >>> NullSink.checked("null", {"loud": True, "queries": "a*"}).queries
+    ('a*',)
+    >>> NullSink.checked("null", {"lout": True})
+    Traceback (most recent call last):
+        ...
+    weft.errors.UseError: null: there is no option lout; there are name, queries, patience, waiting_batches, \
+waiting_bytes, loud
+    """
+
+    @abstractmethod
+    def sink(self) -> Any:
+        """The :class:`weft.job.sink.Sink`, not yet opened; if ``name`` is said, it is given that name."""
+
+    def spec(self) -> PluggedSink:
+        """Itself."""
+        return self
+
+    def _to(self) -> str:
+        return self.form
+
+
+@cache
+def sink_plugins() -> Plugins[type[PluggedSink]]:
+    """The sinks that other packages bring, by their kinds."""
+    return plugged_in("weft.sinks", accepting(PluggedSink, (*SINK_TYPES, "word")))  # type: ignore[type-abstract]
+
+
+def _type_of(sink: Any) -> str | None:
+    """By which the kind of a sink is told."""
+    if isinstance(sink, SinkBase):
+        return "plugged" if isinstance(sink, PluggedSink) else str(getattr(sink, "type", ""))
+    return sink.get("type") if isinstance(sink, dict) else None
+
+
 SinkConfig = Annotated[
-    ParquetSink | DeltaSink | KafkaSink | PostgresqlSink | ConsoleSink | MemorySink | WordSink,
-    Field(discriminator="type"),
+    Annotated[ParquetSink, Tag("parquet")]
+    | Annotated[DeltaSink, Tag("delta")]
+    | Annotated[KafkaSink, Tag("kafka")]
+    | Annotated[PostgresqlSink, Tag("postgresql")]
+    | Annotated[ConsoleSink, Tag("console")]
+    | Annotated[MemorySink, Tag("memory")]
+    | Annotated[WordSink, Tag("word")]
+    | Annotated[InstanceOf[PluggedSink], Tag("plugged")],
+    Discriminator(_type_of),
 ]
 
 
@@ -182,8 +236,12 @@ def in_full(sink: Any) -> Any:
     """
     if isinstance(sink, str):
         return {"type": "word", "to": sink}
+    if isinstance(sink, dict) and isinstance(kind := sink.get("type"), str) and (plugin := sink_plugins().get(kind)):
+        return plugin.checked(f"sink {kind}", {key: value for key, value in sink.items() if key != "type"})
     if isinstance(sink, dict) and "to" in sink and "type" not in sink:
         options = {key: value for key, value in sink.items() if key != "to"}
+        if isinstance(sink["to"], str) and (plugin := sink_plugins().get(sink["to"].partition(":")[0])):
+            return plugin.told(sink["to"], options)
         found = _kind_of(sink["to"]) if options.keys() - SinkBase.model_fields.keys() else None
         return {"type": "word", **sink} if found is None else {**found, **options}
     return sink

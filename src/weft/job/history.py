@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from weft.errors import WeftError
 from weft.job import segments
 from weft.job.checkpoint import Checkpoint
-from weft.job.records import BatchStart, Manifest, Settings
+from weft.job.records import BatchStart, CheckpointSettings, Manifest
 from weft.plan.record import PlanRecord
 
 BATCHES = "batches"
@@ -18,7 +18,7 @@ SETTINGS = "settings.json"
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingBatch:
     """What is left of a batch long past while some sink has yet to take its answers."""
 
     batch: int
@@ -27,7 +27,7 @@ class Waiting:
     """Where its answers are."""
 
     @classmethod
-    def of(cls, manifest: Manifest) -> Waiting:
+    def of(cls, manifest: Manifest) -> WaitingBatch:
         """Of a commit."""
         folders = frozenset(file.split("/")[0] for files in manifest.answers.values() for file in files)
         return cls(manifest.batch, manifest.plan, folders)
@@ -39,13 +39,13 @@ class History:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
 
-    def settings(self, wanted: Settings) -> Settings:
+    def settings(self, wanted: CheckpointSettings) -> CheckpointSettings:
         """What the checkpoint was made with; made with ``wanted`` if it is new, refused if they do not agree."""
         if self.checkpoint.claim(SETTINGS, wanted.dump()):
             return wanted
         data = self.checkpoint.read(SETTINGS)
         assert data is not None
-        known = Settings.load(data)
+        known = CheckpointSettings.load(data)
         for what in ("stream", "event_time", "lateness"):
             ours, theirs = getattr(known, what), getattr(wanted, what)
             if ours != theirs:
@@ -108,7 +108,7 @@ class History:
         segments.delete(self.checkpoint, [name for name, _ in old.state if name not in state])
         self.checkpoint.delete(_start(old.batch))
 
-    def forget(self, old: Waiting, plans: Container[int]) -> None:
+    def forget(self, old: WaitingBatch, plans: Container[int]) -> None:
         """Delete a batch that every sink has taken, with its plan unless that is one of ``plans``.
 
         Its commit goes first: nobody is promised answers that are gone. What a crash leaves of them is swept.
@@ -120,14 +120,14 @@ class History:
         if old.plan not in plans:
             self.checkpoint.delete(f"{PLANS}/{old.plan:08}.json")
 
-    def sweep(self, kept: Sequence[Manifest], waiting: Iterable[Waiting] = ()) -> None:
+    def sweep(self, kept: Sequence[Manifest], waiting: Iterable[WaitingBatch] = ()) -> None:
         """Delete files of decided batches that no commit lists: attempts that were not committed.
 
         Of batches that only wait for sinks, the answers are needed. What belongs to the batch after the last is left:
         an old driver may just be committing it.
         """
         state = {name for manifest in kept for name, _ in manifest.state}
-        folders = {folder for old in (*map(Waiting.of, kept), *waiting) for folder in old.folders}
+        folders = {folder for old in (*map(WaitingBatch.of, kept), *waiting) for folder in old.folders}
         for place, listed in ((segments.FOLDER, state), (ANSWERS, folders)):
             for name in set(self.checkpoint.names(place)) - listed:
                 if int(name.split("-")[0]) <= kept[-1].batch:

@@ -12,7 +12,7 @@ EVERYTHING = "*"
 
 
 @dataclass(frozen=True)
-class Settings(JsonRecord):
+class CheckpointSettings(JsonRecord):
     """What stays as it is for the life of a checkpoint."""
 
     run: str

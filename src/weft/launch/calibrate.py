@@ -22,7 +22,7 @@ from weft.evaluate.registry import TECHNIQUES
 from weft.evaluate.sliding import slide
 from weft.launch.engine import Engine
 from weft.optimize.constants import Constants
-from weft.optimize.omega import Technique, overlap
+from weft.optimize.omega import TechniqueCode, overlap
 from weft.optimize.weaving import Weaving
 from weft.optimize.work import Rows, Work, work_of_run
 from weft.plan.model import Plan
@@ -43,7 +43,7 @@ SOME, ALL = "sum(x), max(x)", "sum(x), max(x), min(x), avg(x), count(*), sum(y),
 
 
 @dataclass(frozen=True)
-class Trial:
+class Probe:
     """Queries to run: windows in seconds as (range, slide), the column to group by, and how they are woven."""
 
     name: str
@@ -75,25 +75,25 @@ def tumbling(*slides: int) -> tuple[tuple[int, int], ...]:
 
 COPRIME = (61, 67, 71, 73, 77, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131)
 TRIALS = (
-    Trial("next to nothing", "few", ((SECONDS, SECONDS),), rows=1_000),
-    Trial("rows", "few", tumbling(60)),
-    Trial("rows with many numbers", "few", tumbling(60), aggregates=ALL),
-    Trial("rows cut four times", "few", tumbling(60, 70, 110, 130), APART),
-    Trial("rows cut twelve times", "few", tumbling(*COPRIME[:12]), APART),
-    Trial("edges", "few", tumbling(*COPRIME)),
-    Trial("edges by the hundred", "few", tumbling(*range(301, 421))),
-    Trial("slices", "many", tumbling(5)),
-    Trial("slices with many numbers", "many", tumbling(5), aggregates=ALL),
-    Trial("slices in no order", "many", tumbling(5), ordered=False),
-    Trial("slices with many numbers in no order", "few", tumbling(1), aggregates=ALL, ordered=False),
-    Trial("answers", "few", tuple((2 * length, 2) for length in range(1, 51))),
-    Trial("answers with many aggregates", "few", tuple((2 * length, 2) for length in range(1, 21)), aggregates=ALL),
-    Trial("merges", "many", ((1, 1), *tumbling(*range(301, 361)))),
-    Trial("merges of many numbers", "many", ((1, 1), *tumbling(*range(301, 341))), aggregates=ALL),
-    Trial("merges in trees", "many", tumbling(*range(61, 101)), IN_TREES),
-    Trial("queries", "few", tuple((60 * length, 60 * slide) for length in range(1, 76) for slide in (1, 2, 3, 4))),
-    Trial("queries over nothing", "few", tuple((60 * length, 60) for length in range(1, 201)), rows=1_000),
-    Trial("queries of different slides", "few", tumbling(*range(150, 300)), IN_TREES),
+    Probe("next to nothing", "few", ((SECONDS, SECONDS),), rows=1_000),
+    Probe("rows", "few", tumbling(60)),
+    Probe("rows with many numbers", "few", tumbling(60), aggregates=ALL),
+    Probe("rows cut four times", "few", tumbling(60, 70, 110, 130), APART),
+    Probe("rows cut twelve times", "few", tumbling(*COPRIME[:12]), APART),
+    Probe("edges", "few", tumbling(*COPRIME)),
+    Probe("edges by the hundred", "few", tumbling(*range(301, 421))),
+    Probe("slices", "many", tumbling(5)),
+    Probe("slices with many numbers", "many", tumbling(5), aggregates=ALL),
+    Probe("slices in no order", "many", tumbling(5), ordered=False),
+    Probe("slices with many numbers in no order", "few", tumbling(1), aggregates=ALL, ordered=False),
+    Probe("answers", "few", tuple((2 * length, 2) for length in range(1, 51))),
+    Probe("answers with many aggregates", "few", tuple((2 * length, 2) for length in range(1, 21)), aggregates=ALL),
+    Probe("merges", "many", ((1, 1), *tumbling(*range(301, 361)))),
+    Probe("merges of many numbers", "many", ((1, 1), *tumbling(*range(301, 341))), aggregates=ALL),
+    Probe("merges in trees", "many", tumbling(*range(61, 101)), IN_TREES),
+    Probe("queries", "few", tuple((60 * length, 60 * slide) for length in range(1, 76) for slide in (1, 2, 3, 4))),
+    Probe("queries over nothing", "few", tuple((60 * length, 60) for length in range(1, 201)), rows=1_000),
+    Probe("queries of different slides", "few", tumbling(*range(150, 300)), IN_TREES),
 )
 
 
@@ -102,7 +102,7 @@ def calibrate(
     folder: Folder,
     repeats: int = 5,
     progress: Callable[[str], object] = lambda what: None,
-    trials: Sequence[Trial] = TRIALS,
+    trials: Sequence[Probe] = TRIALS,
 ) -> tuple[Constants, list[tuple[str, float, float]]]:
     """Measure; returns the constants, and each trial's name with the seconds it took and those now predicted.
 
@@ -133,14 +133,14 @@ def calibrate(
 class Prepared:
     """A trial that is ready to run, and what it will do."""
 
-    trial: Trial
+    trial: Probe
     engine: Engine
     plan: Plan
     rows: DataFrame
     work: Work
 
 
-def prepared(spark: SparkSession, rows: DataFrame, trial: Trial) -> Prepared:
+def prepared(spark: SparkSession, rows: DataFrame, trial: Probe) -> Prepared:
     """Plan a trial."""
     engine = Engine(spark)
     engine.weaving = trial.weaving
@@ -222,5 +222,5 @@ def _kernels() -> Iterator[tuple[str, float]]:
             began = perf_counter()
             slide(monoid, values, lo, hi, name)
             seconds.append(perf_counter() - began)
-        operations = overlap(Technique.named(name), RANGE, [RANGE], 1.0)
+        operations = overlap(TechniqueCode.named(name), RANGE, [RANGE], 1.0)
         yield name, min(seconds) / ITEMS / operations

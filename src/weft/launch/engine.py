@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.errors import QueriesError, QueryError, WeftError
 from weft.job.patience import Patience
 from weft.job.sink import Sink
-from weft.launch.live import open_catalog
+from weft.launch.live import assembled, open_catalog
 from weft.launch.reach import refuse_without_file_system
 from weft.launch.session import local_session
 from weft.launch.woven import weaving_on
 from weft.optimize import planner
 from weft.optimize.entry import ModelName, check_optimizer
-from weft.optimize.planner import Asked
+from weft.optimize.planner import PlanRequest
 from weft.optimize.weaving import DEFAULT
 from weft.plan.explain import explain
 from weft.plan.model import BoundQuery, Plan
@@ -36,6 +36,7 @@ from weft.spark.culprits import control_of, surviving
 from weft.spark.failures import JvmGoneError, jvm_is_gone
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.finals_place import FinalsPlace
+from weft.spark.live.next_plan import Wishes
 from weft.spark.sample import look
 from weft.spark.step import Outcome, StepResult, Totals, step
 from weft.spark.workers import keep_workers, use_this_python
@@ -259,17 +260,14 @@ class Engine:
         use_this_python(self.spark)
         (stream,) = self._streams.values()
         waiting = Patience(None if patience is None else spark_duration(patience) / 1e6, waiting_batches)
-        live = LiveEngine(
+        live = assembled(
             stream,
             live_source(self.spark, stream.rows, stream.event_time),
             checkpoint,
             spark_duration(lateness),
             sinks,
             catalog=open_catalog(checkpoint, catalog, waiting),
-            technique=self.technique,
-            weaving=self.weaving,
-            finals=finals,
-            buckets=self.buckets,
+            wishes=Wishes(self.technique, self.weaving, finals, self.buckets),
             pace=Pace(trigger, available_now, drain),
             patience=waiting,
             take_over=take_over,
@@ -283,7 +281,7 @@ class Engine:
         return [bound.query for bound in self._queries.values() if bound.query.query.stream.lower() == mine]
 
     def _plan(self, stream: Stream, queries: Sequence[BoundQuery]) -> Plan:
-        asked = Asked(
+        asked = PlanRequest(
             *(stream.name, stream.event_time, queries, self.weaving, self.technique, self.buckets),
             limits=self.limits,
             look=lambda drafted: look(drafted, stream.rows),

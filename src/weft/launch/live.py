@@ -6,7 +6,8 @@ import difflib
 import fnmatch
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from uuid import uuid4
 
 from tenacity import retry_if_exception_type
 
@@ -15,13 +16,15 @@ from weft.catalog.database import CatalogAwayError
 from weft.catalog.seeding import named_sql
 from weft.config import StreamConfig
 from weft.config.sinks import SinkBase, seconds
-from weft.errors import QueriesError
+from weft.errors import QueriesError, WeftError
 from weft.java.packages import KAFKA, spark_jars
 from weft.job import outbox
 from weft.job.checkpoint import Checkpoint
 from weft.job.given_up import give_up_answers
-from weft.job.lease import refuse_if_held
+from weft.job.history import History
+from weft.job.lease import Lease, refuse_if_held
 from weft.job.patience import Patience, Presence
+from weft.job.records import CheckpointSettings
 from weft.job.sink import Sink
 from weft.launch.session import local_session
 from weft.launch.woven import weaving_on
@@ -30,9 +33,12 @@ from weft.query.sparksql import parse_file
 from weft.sinks.routed import RoutedSink
 from weft.sinks.specs import sink_of
 from weft.sources.dead_letters import BAD
+from weft.sources.source import LiveSource
 from weft.sources.specs import live_source
 from weft.spark.bind import Stream
 from weft.spark.live.engine import LiveEngine, Pace
+from weft.spark.live.job import Job
+from weft.spark.live.next_plan import Wishes
 from weft.spark.live.planning import bind_all
 
 LOG = logging.getLogger("weft.stream")
@@ -136,21 +142,60 @@ def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *
         max_files=source.max_files,
         dead=config.bad_records_folder,
     )
-    return LiveEngine(
+    wishes = Wishes(
+        config.technique,
+        weaving_on(spark, config.optimizer, config.model, config.nodes),
+        config.finals,
+    )
+    return assembled(
         Stream(source.name, found.rows.drop(BAD), source.event_time, config.limits.limits),
         found,
         config.checkpoint,
         source.lateness,
         sinks,
         catalog=catalog,
-        technique=config.technique,
-        weaving=weaving_on(spark, config.optimizer, config.model, config.nodes),
-        finals=config.finals,
+        wishes=wishes,
         pace=Pace(f"{config.trigger} microseconds" if config.trigger else None, config.available_now, config.drain),
         patience=patience_of(config),
         own_patience=own_patience(config, sinks),
         take_over=take_over,
     )
+
+
+def assembled(
+    stream: Stream,
+    source: LiveSource,
+    checkpoint: str,
+    lateness: int,
+    sinks: Sequence[Sink],
+    *,
+    catalog: Catalog,
+    wishes: Wishes,
+    pace: Pace,
+    patience: Patience,
+    own_patience: Mapping[str, Patience] | None = None,
+    take_over: bool = False,
+) -> LiveEngine:
+    """A job and the stream that feeds it, ready to start: the only place that puts them together."""
+    if not source.rows.isStreaming:
+        raise WeftError(f"stream {stream.name} is not a streaming DataFrame: use spark.readStream, or .run()")
+    place = Checkpoint(checkpoint)
+    place.make()
+    history = History(place)
+    settings = history.settings(CheckpointSettings(uuid4().hex, stream.name, stream.event_time, lateness))
+    job = Job(
+        history,
+        settings,
+        stream,
+        source,
+        catalog,
+        sinks,
+        wishes=wishes,
+        lease=Lease.take(place, take_over=take_over),
+        patience=patience,
+        own_patience=own_patience,
+    )
+    return LiveEngine(job, source, pace, patience)
 
 
 def settings_of(config: StreamConfig) -> dict[str, str]:

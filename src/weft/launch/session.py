@@ -35,7 +35,7 @@ LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0
 """Nobody from outside has to reach a driver whose executors are on its machine."""
 
 
-class Waiting(Protocol):
+class StartListener(Protocol):
     """Whoever is to be told why a session takes its time."""
 
     def begin(self, phase: str) -> None:
@@ -64,7 +64,7 @@ def local_session(
     config: Mapping[str, str] | None = None,
     packages: Sequence[str] = (),
     places: Sequence[Location] = (),
-    waiting: Waiting | None = None,
+    waiting: StartListener | None = None,
 ) -> SparkSession:
     """A session on this machine, or on the cluster that ``master`` names.
 

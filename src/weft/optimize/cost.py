@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from weft.optimize.constants import Constants
-from weft.optimize.omega import Technique
+from weft.optimize.omega import TechniqueCode
 
 Levels = Literal[2, 3]
 
@@ -77,7 +77,7 @@ def calibrated(
     row = constants.row + constants.update * traffic.columns
     handed = (constants.slice + constants.number * traffic.columns) * filled
     merged = (constants.pane + constants.merge * traffic.columns) * filled
-    operation = merged if technique == Technique.BULK.label else constants.kernel[technique] * filled
+    operation = merged if technique == TechniqueCode.BULK.label else constants.kernel[technique] * filled
     answer = (constants.answer + constants.value) * filled
     if levels == 2:
         return CostModel("calibrated", 2, rate * row, handed, operation, answer)

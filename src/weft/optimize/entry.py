@@ -15,7 +15,7 @@ from weft.optimize.items import Item, Question, items_of
 from weft.optimize.loom import Loom
 from weft.optimize.no_share import no_share
 from weft.optimize.nodes.placement import Placed, balance
-from weft.optimize.omega import Technique
+from weft.optimize.omega import TechniqueCode
 from weft.optimize.registry import NAMES, NODE_OPTIMIZERS, OPTIMIZERS
 from weft.plan.forest import Forest, Tree
 from weft.query.model import Query
@@ -31,7 +31,7 @@ ModelName = Literal["two-level", "three-level", "calibrated"]
 class _Task:
     items: tuple[Item, ...]
     optimizer: str
-    technique: Technique
+    technique: TechniqueCode
     capacities: tuple[float, ...]
     seed: int
 
@@ -97,7 +97,7 @@ def optimize(
     if optimizer == "tri-weave" and model != "calibrated":
         chosen = "three-level"
     label = technique or ("bulk" if chosen == "calibrated" else "panes")
-    task = _Task(items, optimizer, Technique.named(label), capacities_of(nodes), seed)  # type: ignore[arg-type]
+    task = _Task(items, optimizer, TechniqueCode.named(label), capacities_of(nodes), seed)  # type: ignore[arg-type]
     models = _models(task, chosen, rate, constants, traffic or Traffic())
     models = [one for one in models if levels in (None, one.levels)] or models
     return min((_plan(task, one) for one in models), key=lambda forest: forest.cost)
@@ -129,7 +129,7 @@ def _rate_of_all(items: tuple[Item, ...], rate: float) -> float:
     """Edges a second of all queries together; a loom's guess is nearer than the middle of wide bounds."""
     every = edge_rate((one for item in items for one in item.progressions), budget=_BUDGET)
     if not every.exact:
-        every = Loom(items, two_level(rate), Technique.PANES).finished(range(len(items))).rate
+        every = Loom(items, two_level(rate), TechniqueCode.PANES).finished(range(len(items))).rate
     return every.per_second
 
 

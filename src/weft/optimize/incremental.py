@@ -27,11 +27,11 @@ class IncrementalWeaveShare:
     --------
     >>> from weft.optimize.cost import two_level
     >>> from weft.optimize.items import items_of
-    >>> from weft.optimize.omega import Technique
+    >>> from weft.optimize.omega import TechniqueCode
     >>> from weft.slicing.time_window import TimeWindow
     >>> second = 1_000_000
     >>> windows = [("a", TimeWindow(16 * second, 4 * second)), ("b", TimeWindow(10 * second, 5 * second))]
-    >>> forest = IncrementalWeaveShare(Loom(items_of(windows), two_level(rate=100), Technique.PANES))
+    >>> forest = IncrementalWeaveShare(Loom(items_of(windows), two_level(rate=100), TechniqueCode.PANES))
     >>> forest.add(0), forest.add(1), forest.partition
     (None, None, [[0, 1]])
     >>> forest.remove(0), forest.partition

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from weft.optimize.omega import Technique
+from weft.optimize.omega import TechniqueCode
 from weft.query.model import Query
 from weft.slicing.progression import Alignment, Progression
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 
-Question = tuple[str, TimeWindow]
+Question = tuple[str, Window]
 """A query as the optimizers see it: its name and its window."""
 
 
@@ -24,7 +24,7 @@ Question = tuple[str, TimeWindow]
 class Item:
     """Queries whose windows have the same edges."""
 
-    windows: tuple[tuple[TimeWindow, tuple[str, ...]], ...]
+    windows: tuple[tuple[Window, tuple[str, ...]], ...]
     """Distinct windows in order of appearance, and the names of the queries that have each."""
     progressions: tuple[Progression, ...]
 
@@ -38,9 +38,9 @@ class Item:
         """Sum of range / slide over the queries: Ω of the papers' panes (000 Eq. 2)."""
         return sum(window.overlap * len(names) for window, names in self.windows)
 
-    def per_edge(self, technique: Technique) -> float:
+    def per_edge(self, technique: TechniqueCode) -> float:
         """What it adds to the Ω of its tree, with techniques whose Ω is a plain sum."""
-        return 1.0 if technique is Technique.BULK else self.windows_per_edge
+        return 1.0 if technique is TechniqueCode.BULK else self.windows_per_edge
 
     @cached_property
     def answers(self) -> float:
@@ -58,18 +58,19 @@ def items_of(queries: Iterable[Query | Question], alignment: Alignment = "start"
 
     Examples
     --------
+    >>> from weft.slicing.time_window import TimeWindow
     >>> items = items_of([("a", TimeWindow(8, 4)), ("b", TimeWindow(6, 4)), ("c", TimeWindow(16, 4))])
     >>> [item.queries for item in items]
     [('a', 'c'), ('b',)]
     """
-    names: dict[TimeWindow, list[str]] = {}
+    names: dict[Window, list[str]] = {}
     for query in queries:
         name, window = (query.name, query.window) if isinstance(query, Query) else query
         if window in names:
             names[window].append(name)
         else:
             names[window] = [name]
-    together: dict[tuple[Progression, ...], list[TimeWindow]] = {}
+    together: dict[tuple[Progression, ...], list[Window]] = {}
     for window in names:
         together.setdefault(tuple(sorted(window.edges(alignment))), []).append(window)
     return tuple(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba import njit, types
 from numba.extending import intrinsic
 
-from weft.optimize.omega import SUMS, count_range, from_tally
+from weft.optimize.omega import SUMS, tallied, with_range
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -170,9 +170,9 @@ def woven_overlap(
         while word:
             lowest = word & (~word + np.uint64(1))
             partials = rate * all_ranges[at * 64 + _bits_set(lowest - np.uint64(1))]
-            tally = count_range(prices.technique, tally, partials)
+            tally = with_range(prices.technique, tally, partials)
             word ^= lowest
-    return from_tally(prices.technique, tally)
+    return tallied(prices.technique, tally)
 
 
 @njit(cache=True)

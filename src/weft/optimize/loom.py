@@ -44,7 +44,7 @@ from weft.optimize.kernels import (
     woven_overlap,
     woven_rates,
 )
-from weft.optimize.omega import SUMS, Technique, overlap
+from weft.optimize.omega import SUMS, TechniqueCode, overlap
 from weft.slicing.edge_rate import MICROSECONDS, Rate, edge_rate
 from weft.slicing.progression import Progression, prune
 
@@ -77,7 +77,7 @@ class Finished:
 class Loom:
     """Items, the cost model, and the trees woven so far; at first every item is a tree of its own."""
 
-    def __init__(self, items: Sequence[Item], model: CostModel, technique: Technique) -> None:
+    def __init__(self, items: Sequence[Item], model: CostModel, technique: TechniqueCode) -> None:
         self.items = tuple(items)
         self.model = model
         self.technique = technique

@@ -12,13 +12,13 @@ import numpy as np
 
 from weft.optimize.cost import CostModel
 from weft.optimize.items import Item
-from weft.optimize.omega import Technique, overlap
+from weft.optimize.omega import TechniqueCode, overlap
 from weft.plan.forest import Tree
 from weft.slicing.edge_rate import Rate
 
 
 def no_share(
-    items: Sequence[Item], model: CostModel, technique: Technique, capacities: Sequence[float]
+    items: Sequence[Item], model: CostModel, technique: TechniqueCode, capacities: Sequence[float]
 ) -> tuple[Tree, ...]:
     """Every query by itself, dearest first to the node with the least to do."""
     loads, speed = np.zeros(len(capacities)), np.array(capacities)
@@ -32,13 +32,13 @@ def no_share(
 
 
 def _alone(
-    items: Sequence[Item], model: CostModel, technique: Technique
+    items: Sequence[Item], model: CostModel, technique: TechniqueCode
 ) -> Iterator[tuple[Item, tuple[str, ...], Rate, float, float]]:
     for item in items:
         exact = Fraction(len(item.progressions), item.progressions[0].step)
         rate = Rate(exact, exact)
         for window, names in item.windows:
-            alone = 1.0 if technique is Technique.BULK else window.overlap
+            alone = 1.0 if technique is TechniqueCode.BULK else window.overlap
             per_edge = overlap(technique, alone, [window.length], float(exact))
             cost = model.tree(rate.per_second, per_edge, window.per_second)
             yield item, names, rate, per_edge, cost

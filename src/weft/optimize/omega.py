@@ -21,13 +21,13 @@ from math import floor, log, log2
 from numba import njit
 
 from weft.slicing.progression import composite, composite_slide, edges_between
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 
 B_INT = 1.5
 """B-Int answers from dyadic intervals: FlatFAT's count times this."""
 
 
-class Technique(IntEnum):
+class TechniqueCode(IntEnum):
     """How answers are built from partials; the value is what the compiled code is told."""
 
     PANES = 0
@@ -49,13 +49,13 @@ class Technique(IntEnum):
         return self.name.lower().replace("_", "-")
 
     @classmethod
-    def named(cls, label: str) -> Technique:
+    def named(cls, label: str) -> TechniqueCode:
         """The technique with this name.
 
         Examples
         --------
-        >>> Technique.named("slickdeque-inv")
-        <Technique.SLICKDEQUE_INV: 3>
+        >>> TechniqueCode.named("slickdeque-inv")
+        <TechniqueCode.SLICKDEQUE_INV: 3>
         """
         try:
             return cls[label.upper().replace("-", "_")]
@@ -63,11 +63,11 @@ class Technique(IntEnum):
             raise ValueError(f"no technique {label!r}: one of {', '.join(one.label for one in cls)}") from None
 
 
-SUMS = (Technique.PANES, Technique.BULK)
+SUMS = (TechniqueCode.PANES, TechniqueCode.BULK)
 """Techniques whose Ω is a plain sum over the tree's items."""
 
 
-def overlap(technique: Technique, windows_per_edge: float, ranges: Sequence[int], edge_rate: float) -> float:
+def overlap(technique: TechniqueCode, windows_per_edge: float, ranges: Sequence[int], edge_rate: float) -> float:
     """Ω of a tree.
 
     Parameters
@@ -83,21 +83,23 @@ def overlap(technique: Technique, windows_per_edge: float, ranges: Sequence[int]
 
     Examples
     --------
-    >>> overlap(Technique.PANES, 6.0, [8, 16], 0.25)
+    >>> overlap(TechniqueCode.PANES, 6.0, [8, 16], 0.25)
     6.0
-    >>> overlap(Technique.SLICKDEQUE_INV, 6.0, [8, 16], 0.25)
+    >>> overlap(TechniqueCode.SLICKDEQUE_INV, 6.0, [8, 16], 0.25)
     4.0
     """
     if technique in SUMS:
         return windows_per_edge
     tally = (0, 0.0, -1.0, 0.0)
+    # kernels are kept on disk by the types of their arguments: a class of ours may change its name
+    code = int(technique)
     for one in ranges:
-        tally = count_range(technique, tally, one * edge_rate)
-    return float(from_tally(technique, tally))
+        tally = with_range(code, tally, one * edge_rate)
+    return float(tallied(code, tally))
 
 
 @njit(cache=True)
-def count_range(
+def with_range(
     technique: int, tally: tuple[int, float, float, float], partials: float
 ) -> tuple[int, float, float, float]:
     """Add one distinct range, longest last: (ranges, operations, last whole number of partials, longest)."""
@@ -105,10 +107,12 @@ def count_range(
     partials = floor(partials * 1e6 + 0.5) / 1e6  # the formulas jump at whole numbers, which must be met exactly
     if partials <= 1.0:
         return tally
-    if technique in (Technique.FLATFAT, Technique.B_INT):  # Eq. 7.4
+    if technique in (TechniqueCode.FLATFAT, TechniqueCode.B_INT):  # Eq. 7.4
         below = floor(log2(partials - 1.0)) if partials > 2.0 else 0.0
         operations += below + (partials - 1.0) / 2.0 ** floor(log2(partials))
-    elif technique == Technique.SLICKDEQUE_INV:  # Eq. 7.6: running aggregates over the same number of partials are one
+    elif (
+        technique == TechniqueCode.SLICKDEQUE_INV
+    ):  # Eq. 7.6: running aggregates over the same number of partials are one
         whole = floor(partials + 0.5)
         if whole != last:
             operations += 2.0
@@ -117,22 +121,22 @@ def count_range(
 
 
 @njit(cache=True)
-def from_tally(technique: int, tally: tuple[int, float, float, float]) -> float:
+def tallied(technique: int, tally: tuple[int, float, float, float]) -> float:
     """Ω when all ranges were counted."""
     ranges, operations, _, longest = tally
     if ranges == 0:
         return 0.0
-    if technique in (Technique.FLATFIT, Technique.TWOSTACKS, Technique.TWOSTACKS_LITE):
+    if technique in (TechniqueCode.FLATFIT, TechniqueCode.TWOSTACKS, TechniqueCode.TWOSTACKS_LITE):
         return 3.0 * ranges  # Eq. 7.5
-    if technique == Technique.SLICKDEQUE_NONINV:  # Eq. 7.7
+    if technique == TechniqueCode.SLICKDEQUE_NONINV:  # Eq. 7.7
         return 2.0 - 2.0 / longest + ranges + harmonic(longest)
-    if technique == Technique.PANES_INV:
+    if technique == TechniqueCode.PANES_INV:
         return 2.0 * ranges
-    if technique == Technique.DABA:
+    if technique == TechniqueCode.DABA:
         return 5.0 * ranges
-    if technique == Technique.DABA_LITE:
+    if technique == TechniqueCode.DABA_LITE:
         return 4.0 * ranges
-    if technique == Technique.B_INT:
+    if technique == TechniqueCode.B_INT:
         return B_INT * operations
     return operations
 
@@ -148,7 +152,7 @@ def harmonic(count: float) -> float:
     return total + (count - floor(count)) / (floor(count) + 1)
 
 
-def running_aggregates(windows: Sequence[TimeWindow]) -> int:
+def running_aggregates(windows: Sequence[Window]) -> int:
     """Running aggregates that SlickDeque (Inv) really keeps: numbers of partials that occur at some edge (004 §7.2).
 
     Walks the composite slide, so only for sets with a short one; twice this is the exact Ω that
@@ -156,6 +160,7 @@ def running_aggregates(windows: Sequence[TimeWindow]) -> int:
 
     Examples
     --------
+    >>> from weft.slicing.time_window import TimeWindow
     >>> running_aggregates([TimeWindow(range=12, slide=9), TimeWindow(range=10, slide=6)])
     3
     """
@@ -168,6 +173,6 @@ def running_aggregates(windows: Sequence[TimeWindow]) -> int:
         place[end] - place[end - window.length]
         for window in windows
         for end in edges
-        if end > 0 and window.ends_at(end)
+        if end > 0 and window.last_end(end) == end
     }
     return len(counts)

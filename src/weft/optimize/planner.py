@@ -76,7 +76,7 @@ class Previous(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlanRequest:
     """What is to be planned, and for what."""
 
     stream: str
@@ -106,7 +106,7 @@ class Asked:
 class Draft:
     """A plan in the making."""
 
-    asked: Asked
+    asked: PlanRequest
     plan: Plan
     sample: tuple[Sampled, ...] = ()
     """What rows show of each grouping of the plan, once they were looked at."""
@@ -118,7 +118,7 @@ class Draft:
 Stage = Callable[[Draft], Draft]
 
 
-def plan(asked: Asked, previous: Previous | None = None) -> Draft:
+def plan(asked: PlanRequest, previous: Previous | None = None) -> Draft:
     """Who shares what: all that is to be known before a step, or the next one of a running stream."""
     queries = tuple(asked.queries)
     begun = Plan(asked.stream, asked.event_time, queries, technique=asked.technique, limits=asked.limits)

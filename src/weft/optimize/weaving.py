@@ -14,7 +14,7 @@ from weft.optimize.constants import Constants
 from weft.optimize.cost import Traffic
 from weft.optimize.entry import ModelName, optimize
 from weft.optimize.items import Item, items_of
-from weft.optimize.omega import Technique
+from weft.optimize.omega import TechniqueCode
 from weft.optimize.work import Rows, columns_of, work_of_run
 from weft.plan.build import grouping_of
 from weft.plan.forest import Forest, Tree
@@ -165,7 +165,7 @@ def one_tree(grouping: Grouping) -> Tree:
     names = tuple(query.name for query in grouping.queries)
     rate = edge_rate(grouping.progressions, budget=1)
     weight = sum(query.window.per_second for query in grouping.queries)
-    return Tree(names, grouping.progressions, rate, float(len(_items(grouping))), weight, Technique.BULK.label)
+    return Tree(names, grouping.progressions, rate, float(len(_items(grouping))), weight, TechniqueCode.BULK.label)
 
 
 def worth_weaving(grouping: Grouping, seen: Seen, constants: Constants) -> bool:

@@ -16,7 +16,7 @@ from weft.optimize.constants import Constants
 from weft.plan.model import BoundQuery, Grouping, Partial
 from weft.slicing.edge_rate import MICROSECONDS, edge_rate
 from weft.slicing.progression import Progression
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 
 SHORT = 48
 """Java compiles the code for so many progressions of edges well; what is longer runs slowly."""
@@ -78,7 +78,7 @@ class Rows:
         cells = max(edges_a_second * self.seconds, 1.0) * self.groups
         return cells * -expm1(-self.count / cells)
 
-    def answers(self, window: TimeWindow) -> float:
+    def answers(self, window: Window) -> float:
         """How many windows hold a row, over all keys."""
         windows = self.seconds * window.per_second + window.overlap
         a_window = self.count / self.groups * window.length / (self.seconds * MICROSECONDS)
@@ -152,7 +152,7 @@ def _panes(
     slices = rows.slices(_rate(tree)) if cut else fine
     stretches = fine if cut else 0.0
     numbers = fine * columns_of(queries) if slices < fine else 0.0
-    made: list[tuple[TimeWindow, float]] = []
+    made: list[tuple[Window, float]] = []
     slicings: dict[tuple[Progression, ...], list[BoundQuery]] = {}
     for query in sorted(queries, key=lambda query: query.window.fineness):
         slicings.setdefault(query.window.edges(), []).append(query)

@@ -21,7 +21,7 @@ KEEPING = frozenset({"min", "max", "min_by", "max_by"})
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedValue:
     """A key or an argument that a query wants evaluated, and for which rows."""
 
     expression: Expression
@@ -36,22 +36,22 @@ class Asked:
         return digest("e", self.column, self.rows.name)
 
     @property
-    def for_all(self) -> Asked:
+    def for_all(self) -> AskedValue:
         """The same for every row."""
         return replace(self, rows=Predicate())
 
 
-def asked_by(query: BoundQuery) -> Iterator[Asked]:
+def asked_by(query: BoundQuery) -> Iterator[AskedValue]:
     """All that a query wants evaluated; something may come twice."""
     for key, kind in zip(query.query.keys, query.key_types, strict=True):
-        yield Asked(key, key_column(key), query.predicate, kind)
+        yield AskedValue(key, key_column(key), query.predicate, kind)
     for call in query.calls:
         summed = {may_overflow(template, call) for partial in call.partials for template in partial.measure.columns}
         keeps = call.call.function in KEEPING
         for argument, kind in zip(call.call.arguments, call.types, strict=True):
             for one in summed:
                 column = argument_column(argument, one)
-                yield Asked(argument, column, query.predicate_of(call), kind if keeps else None)
+                yield AskedValue(argument, column, query.predicate_of(call), kind if keeps else None)
 
 
 def argument_column(argument: Expression, summed: bool) -> str:

@@ -1,30 +1,40 @@
-"""Planning: a tuple of pure functions from plan to plan, in the order in which they run."""
+"""Parts of planning that need to see no data: pure functions from plan to plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from weft.evaluate.registry import technique_named
 from weft.evaluate.technique import TechniqueError
 from weft.plan.model import BoundQuery, Grouping, Plan
-from weft.query.limits import DEFAULT, Limits
-from weft.query.model import Query
 from weft.slicing.progression import composite
-
-Stage = Callable[[Plan], Plan]
 
 
 def equal_queries_become_one(plan: Plan) -> Plan:
     """Answer a question that several queries ask only once."""
-    first: dict[Query, BoundQuery] = {}
-    same_as: dict[str, str] = {}
-    for bound in plan.queries:
-        original = first.setdefault(replace(bound.query, name=""), bound)
-        if original is not bound and original.columns == bound.columns:
-            same_as[bound.name] = original.name
+    same_as = answered_by_others(plan.queries)
     kept = tuple(bound for bound in plan.queries if bound.name not in same_as)
     return replace(plan, queries=kept, same_as=same_as)
+
+
+def answered_by_others(queries: Iterable[BoundQuery], first: Mapping[str, int] | None = None) -> dict[str, str]:
+    """Names of queries that ask what an earlier one asks, and that one's name.
+
+    Parameters
+    ----------
+    first
+        By a query's name: when its first window may start, where it came after the stream had begun.
+    """
+    originals: dict[object, str] = {}
+    same_as: dict[str, str] = {}
+    for bound in queries:
+        since = None if first is None else first.get(bound.name)
+        question = (replace(bound.query, name=""), bound.columns, bound.window, since)
+        original = originals.setdefault(question, bound.name)
+        if original != bound.name:
+            same_as[bound.name] = original
+    return same_as
 
 
 def group_by_keys(plan: Plan) -> Plan:
@@ -75,21 +85,4 @@ def check_technique(plan: Plan) -> Plan:
                     technique.check(measure.monoid)
                 except TechniqueError as error:
                     raise TechniqueError(f"query {query.name}, {call.call.function}: {error}") from None
-    return plan
-
-
-STAGES: tuple[Stage, ...] = (check_technique, equal_queries_become_one, group_by_keys, cut_at_all_edges)
-
-
-def build(
-    stream: str,
-    event_time: str,
-    queries: Iterable[BoundQuery],
-    technique: str = "auto",
-    limits: Limits = DEFAULT,
-) -> Plan:
-    """The plan of one shared pass over ``stream`` for all ``queries``."""
-    plan = Plan(stream, event_time, tuple(queries), technique=technique, limits=limits)
-    for stage in STAGES:
-        plan = stage(plan)
     return plan

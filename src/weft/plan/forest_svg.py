@@ -9,7 +9,7 @@ from math import lcm
 
 from weft.plan.forest import Forest, Tree
 from weft.slicing.progression import Alignment, edges_between
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 
 _WIDTH, _LEFT, _RIGHT = 960, 190, 24
 _LANE, _GAP, _TITLE = 20, 30, 24
@@ -23,11 +23,12 @@ _STYLE = (
 )
 
 
-def forest_svg(forest: Forest, windows: Mapping[str, TimeWindow], alignment: Alignment = "start") -> str:
+def forest_svg(forest: Forest, windows: Mapping[str, Window], alignment: Alignment = "start") -> str:
     """Draw ``forest``; ``windows`` are the queries' windows by name.
 
     Examples
     --------
+    >>> from weft.slicing.time_window import TimeWindow
     >>> from weft.optimize import optimize
     >>> windows = {"a": TimeWindow(12_000_000, 9_000_000), "b": TimeWindow(10_000_000, 6_000_000)}
     >>> forest = optimize(windows.items(), rate=100, optimizer="shared", model="two-level")
@@ -59,7 +60,7 @@ def forest_svg(forest: Forest, windows: Mapping[str, TimeWindow], alignment: Ali
 
 
 def _tree(
-    tree: Tree, number: int, windows: Mapping[str, TimeWindow], alignment: Alignment, top: int
+    tree: Tree, number: int, windows: Mapping[str, Window], alignment: Alignment, top: int
 ) -> tuple[list[str], int]:
     lanes = Counter(windows[name] for name in tree.queries)
     period = lcm(*(window.period for window in lanes))

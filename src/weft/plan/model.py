@@ -19,7 +19,7 @@ from weft.plan.forest import Tree
 from weft.query.limits import DEFAULT, Limits
 from weft.query.model import Call, Expression, Part, Query
 from weft.slicing.progression import Progression
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 
 Item = TypeVar("Item")
 
@@ -113,11 +113,11 @@ class BoundQuery:
     event_type: pa.DataType
     columns: tuple[str, ...]
     """The names of the output columns, as Spark gives them."""
-    chosen: TimeWindow | None = None
+    chosen: Window | None = None
     """The window that the planner runs, where that is not the one that was asked for."""
 
     @cached_property
-    def window(self) -> TimeWindow:
+    def window(self) -> Window:
         """The window that is run: as chosen, or else as asked."""
         return self.chosen or self.query.window
 
@@ -136,6 +136,23 @@ class BoundQuery:
         # Parquet has no intervals: Spark writes them as numbers, with a note that only it knows how to write
         plain = not any(pa.types.is_duration(kind) for kind in self.key_types)
         return self.query.bare and window and distinct and plain and len(shown) == len(self.query.keys)
+
+    @cached_property
+    def identity(self) -> tuple[tuple[str | None, str | None], tuple[str, ...] | None]:
+        """The columns that hold a window's start and end, and those of the group's keys if all are shown."""
+        start = end = None
+        keys: dict[int, str] = {}
+        for output, column in zip(self.query.outputs, self.columns, strict=True):
+            if output.part is Part.WINDOW:
+                start, end = f"{column}.start", f"{column}.end"
+            elif output.part is Part.WINDOW_START:
+                start = column
+            elif output.part is Part.WINDOW_END:
+                end = column
+            elif output.part is Part.KEY:
+                keys[output.index] = column
+        shown = tuple(keys[index] for index in sorted(keys)) if len(keys) == len(self.query.keys) else None
+        return (start, end), shown
 
     @cached_property
     def predicate(self) -> Predicate:
@@ -226,7 +243,7 @@ class Grouping:
         return any(query.predicate.everything for query in self.queries)
 
     @cached_property
-    def windows(self) -> tuple[TimeWindow, ...]:
+    def windows(self) -> tuple[Window, ...]:
         """The distinct windows of its queries."""
         return tuple(dict.fromkeys(query.window for query in self.queries))
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
 
-from weft.plan.build import grouping_of
+from weft.plan.build import answered_by_others, grouping_of
 from weft.plan.forest import Tree
 from weft.plan.model import BoundQuery, Grouping, Plan
 from weft.query.limits import DEFAULT, Limits
@@ -186,14 +186,10 @@ def restored(
     same_as: dict[str, str] = {}
     groupings = []
     for one in record.groupings:
-        originals: dict[Any, BoundQuery] = {}
-        for name in one.queries:
-            query = bound[name]
-            question = (replace(query.query, name=""), query.columns, query.window, record.first.get(name))
-            first = originals.setdefault(question, query)
-            if first is not query:
-                same_as[name] = first.name
-        groupings.append(restored_grouping(one, list(originals.values())))
+        members = [bound[name] for name in one.queries]
+        equals = answered_by_others(members, record.first)
+        same_as |= equals
+        groupings.append(restored_grouping(one, [query for query in members if query.name not in equals]))
     queries = tuple(query for grouping in groupings for query in grouping.queries)
     return Plan(stream, event_time, queries, tuple(groupings), same_as, record.technique, limits=limits)
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft.query.functions import (
+    AGGREGATES_OF_SPARK,
     GENERATORS,
     NONDETERMINISTIC,
     NONDETERMINISTIC_WITHOUT_ARGUMENTS,
     SUPPORTED,
     TIME_WINDOWS,
-    UNSUPPORTED_AGGREGATES,
     WINDOW_FUNCTIONS,
     words,
 )
@@ -194,7 +194,7 @@ ALLOWED = (
     - NONDETERMINISTIC
     - OF_THE_SESSION
     - GENERATORS
-    - UNSUPPORTED_AGGREGATES
+    - AGGREGATES_OF_SPARK
     - TIME_WINDOWS
 )
 """What a query may call beside aggregates and ``window``."""
@@ -205,7 +205,7 @@ KNOWN = (
     | NONDETERMINISTIC
     | OF_THE_SESSION
     | GENERATORS
-    | UNSUPPORTED_AGGREGATES
+    | AGGREGATES_OF_SPARK
     | TIME_WINDOWS
     | WINDOW_FUNCTIONS
     | words("from_protobuf to_protobuf collations range sql_keywords python_worker_logs")

@@ -13,6 +13,7 @@ from weft.algebra.aggregate import Aggregate
 from weft.query import refusals
 from weft.query.allowed import ALLOWED, KNOWN, OF_THE_SESSION
 from weft.query.functions import (
+    AGGREGATES_OF_SPARK,
     GENERATORS,
     MOVING_MOMENTS,
     NONDETERMINISTIC,
@@ -20,8 +21,8 @@ from weft.query.functions import (
     REFLECTION,
     SUPPORTED,
     TIME_WINDOWS,
-    UNSUPPORTED_AGGREGATES,
     WINDOW_FUNCTIONS,
+    is_unsupported_aggregate,
 )
 from weft.query.refusals import Refusal
 from weft.query.sources import Source
@@ -162,7 +163,7 @@ def unknown_around(node: exp.Expr) -> exp.Anonymous | None:
 def holds_aggregate(node: exp.Expr) -> bool:
     """Whether an aggregate, supported or not, stands anywhere in ``node``."""
     names = (part.name.lower() for part in node.find_all(exp.Anonymous))
-    return any(name in SUPPORTED or name in UNSUPPORTED_AGGREGATES for name in names)
+    return any(name in SUPPORTED or name in AGGREGATES_OF_SPARK for name in names)
 
 
 def _called(node: exp.Expr) -> str | None:
@@ -185,7 +186,7 @@ def _moving_moment(node: exp.Expr) -> str | None:
 
 
 def _refusal(name: str, has_arguments: bool) -> Refusal | None:
-    if name in UNSUPPORTED_AGGREGATES:
+    if is_unsupported_aggregate(name):
         return refusals.unsupported_aggregate(name)
     if name in WINDOW_FUNCTIONS:
         return refusals.OVER

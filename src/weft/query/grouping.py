@@ -11,13 +11,13 @@ from sqlglot import exp
 from weft.query import calls, refusals
 from weft.query.model import Expression
 from weft.query.scalars import Scalars
-from weft.query.selects import Item, Select
+from weft.query.selects import Select, SelectItem
 from weft.query.spans import exact_span_of, without_parentheses
 from weft.query.windows import WindowOverTime, read_bracket, read_window
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class GroupBy:
     """The window, and the keys beside it."""
 
     window: WindowOverTime
@@ -32,7 +32,7 @@ class _Entry:
     meant: exp.Expr
 
 
-def read_grouping(select: Select, scalars: Scalars) -> Grouping:
+def read_grouping(select: Select, scalars: Scalars) -> GroupBy:
     """Part GROUP BY into the window and the keys."""
     entries = list(_entries(select, scalars))
     window = _the_window(select, entries, scalars)
@@ -51,7 +51,7 @@ def read_grouping(select: Select, scalars: Scalars) -> Grouping:
             derived = entry.said
     if not anchored and derived is not None:
         scalars.source.refuse(derived, refusals.DERIVED_WINDOW)
-    return Grouping(window, tuple(keys.values()))
+    return GroupBy(window, tuple(keys.values()))
 
 
 def _entries(select: Select, scalars: Scalars) -> Iterator[_Entry]:
@@ -68,7 +68,7 @@ def _entries(select: Select, scalars: Scalars) -> Iterator[_Entry]:
         yield _Entry(said, without_parentheses(pointed.expression if pointed else said))
 
 
-def _by_position(said: exp.Expr, select: Select, scalars: Scalars) -> Item | None:
+def _by_position(said: exp.Expr, select: Select, scalars: Scalars) -> SelectItem | None:
     node = without_parentheses(said)
     sign = -1 if isinstance(node, exp.Neg) else 1
     number = node.this if isinstance(node, exp.Neg) else node
@@ -80,7 +80,7 @@ def _by_position(said: exp.Expr, select: Select, scalars: Scalars) -> Item | Non
     return select.items[position - 1]
 
 
-def _by_alias(said: exp.Expr, select: Select, scalars: Scalars) -> Item | None:
+def _by_alias(said: exp.Expr, select: Select, scalars: Scalars) -> SelectItem | None:
     """The select item that a bare name stands for: columns come first in Spark."""
     column = without_parentheses(said)
     if not isinstance(column, exp.Column) or len(column.parts) > 1 or scalars.names.certainly_has(column):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 
 KEY = "__key_"
 AGGREGATE = "__agg_"
@@ -75,7 +75,7 @@ class Query:
     stream: str
     event_time: str | None
     """The column that the user gave to ``window``; None in CQL, which leaves it to the stream."""
-    window: TimeWindow
+    window: Window
     """As it was asked for."""
     where: Expression | None
     keys: tuple[Expression, ...]

@@ -13,12 +13,12 @@ import re
 from sqlglot import exp
 
 from weft.query import calls, refusals
-from weft.query.grouping import Grouping
+from weft.query.grouping import GroupBy
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Output, Part
 from weft.query.names import identity
 from weft.query.placeholders import called, nameless
 from weft.query.scalars import Scalars
-from weft.query.selects import Item
+from weft.query.selects import SelectItem
 from weft.query.sources import Edit
 from weft.query.spans import exact_span_of, span_of, without_parentheses
 from weft.query.windows import read_window
@@ -31,7 +31,7 @@ _BARE = re.compile(
 class Rewriter:
     """Rewrites one query's expressions; equal keys and equal aggregate calls get the same placeholder."""
 
-    def __init__(self, scalars: Scalars, grouping: Grouping) -> None:
+    def __init__(self, scalars: Scalars, grouping: GroupBy) -> None:
         self._scalars = scalars
         self._source = scalars.source
         self._names = scalars.names
@@ -46,7 +46,7 @@ class Rewriter:
         """The aggregate calls met so far, each once."""
         return tuple(self._calls)
 
-    def output(self, item: Item) -> Output:
+    def output(self, item: SelectItem) -> Output:
         """Rewrite the next entry of the select list; its alias is known to the entries after it."""
         node = without_parentheses(item.expression)
         edits = self._edits(node, in_having=False)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
+
+from weft.query.functions import SUPPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +192,9 @@ def unsupported_aggregate(name: str) -> Refusal:
     """An aggregate of Spark's that has no merge here."""
     if name in ("grouping", "grouping_id"):
         return Refusal(f"{name} is not supported", _GROUPINGS.hint)
-    return Refusal(
-        f"the aggregate {name} is not supported",
-        "supported are count, count_if, sum, avg, min, max, first, last, min_by, max_by, bool_and, bool_or, bit_and,\n"
-        "  bit_or, bit_xor, variances, stddevs, skewness, kurtosis, covariances and corr; run this query on Spark",
-    )
+    known = ", ".join(dict.fromkeys(aggregate.name for aggregate in SUPPORTED.values()))
+    hint = textwrap.fill(f"supported are {known}; run this query on Spark", 110, subsequent_indent="  ")
+    return Refusal(f"the aggregate {name} is not supported", hint)
 
 
 def nondeterministic(name: str) -> Refusal:

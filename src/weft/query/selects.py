@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class SelectItem:
     """One entry of the select list."""
 
     expression: exp.Expr
@@ -27,7 +27,7 @@ class Item:
 class Select:
     """The parts of ``SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ...``, and where the clauses stand."""
 
-    items: tuple[Item, ...]
+    items: tuple[SelectItem, ...]
     items_clause: Span
     stream: tuple[str, ...]
     alias: str | None
@@ -102,14 +102,14 @@ class SelectParser(ExpressionParser):
         if self._at(TokenType.ALL) and self._next.token_type is not TokenType.DOT:
             self._advance()
 
-    def _item(self) -> Item:
+    def _item(self) -> SelectItem:
         expression = self._expression()
         named = bool(self._match(TokenType.ALIAS))
         string = self._at(TokenType.STRING)
         alias = None if string else self._parse_id_var(any_token=named, tokens=self.ALIAS_TOKENS)
         if named and not alias:
             self._refuse_here(refusals.missing("a name after AS"))
-        return Item(expression, alias.name if alias else None)
+        return SelectItem(expression, alias.name if alias else None)
 
     def _stream(self) -> tuple[tuple[str, ...], str | None, Span | None]:
         if self._at(TokenType.L_PAREN, TokenType.VALUES, TokenType.LATERAL):

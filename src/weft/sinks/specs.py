@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from weft.config import PluggedSink
+from weft.config.sinks import sink_plugins
 from weft.errors import WeftError
 from weft.job.sink import Sink
 from weft.sinks.routed import RoutedSink
@@ -25,8 +27,8 @@ FORMS = {
 }
 
 
-def sink_of(spec: str | Mapping[str, Any]) -> Sink:
-    """The sink that a text or a mapping describes.
+def sink_of(spec: str | Mapping[str, Any] | PluggedSink) -> Sink:
+    """The sink that a text, a mapping or the settings of another package's sink describe.
 
     Examples
     --------
@@ -41,6 +43,8 @@ def sink_of(spec: str | Mapping[str, Any]) -> Sink:
     >>> sink_of({"to": "console", "rows": 5}).rows
     5
     """
+    if isinstance(spec, PluggedSink):
+        return routed(plugged(spec), spec.queries or (), spec.name)
     if isinstance(spec, Mapping):
         options = dict(spec)
         to = options.pop("to", None)
@@ -59,9 +63,20 @@ def routed(sink: Sink, queries: Sequence[str], name: str | None = None) -> Sink:
     return RoutedSink(sink, [query.strip() for query in queries], name) if queries else sink
 
 
+def plugged(section: PluggedSink) -> Sink:
+    """The sink of another package, under the name that was said."""
+    sink = section.sink()
+    if not isinstance(sink, Sink):
+        raise WeftError(f"{section.form}: {type(sink).__name__} lacks something of weft.job.sink.Sink")
+    sink.name = section.name or sink.name
+    return sink
+
+
 def built(to: str, options: Mapping[str, Any]) -> Sink:
     """The sink of one of the forms."""
     kind, colon, rest = to.partition(":")
+    if kind not in FORMS and (plugin := sink_plugins().get(kind)) is not None:
+        return plugged(plugin.told(to, options))
     if kind not in FORMS or (":" in FORMS[kind]) != bool(colon and rest):
         raise _unknown(to, kind)
     if kind == "parquet":
@@ -106,8 +121,9 @@ def _made(to: str, sink: Callable[..., Sink], options: Mapping[str, Any], *place
 def _unknown(to: str, kind: str) -> WeftError:
     if kind in FORMS:
         return WeftError(f"sink {_safe(to)} is not of the form {FORMS[kind]}")
-    close = difflib.get_close_matches(kind, FORMS, 1)
-    hint = f"did you mean {FORMS[close[0]]}?" if close else f"write one of {', '.join(FORMS.values())}"
+    forms = FORMS | {kind: plugin.form for kind, plugin in sink_plugins().loaded.items()}
+    close = difflib.get_close_matches(kind, forms, 1)
+    hint = f"did you mean {forms[close[0]]}?" if close else f"write one of {', '.join(forms.values())}"
     return WeftError(f"there is no sink {_safe(to)}; {hint}")
 
 

@@ -121,10 +121,6 @@ class TimeWindow:
         """When they end."""
         return numbers * self.slide + (self.start + self.range)
 
-    def ends_at(self, instant: int) -> bool:
-        """Whether a window ends then."""
-        return (instant - self.start - self.range) % self.slide == 0
-
     def last_end(self, instant: int) -> int:
         """When the last window ends that ends then or before."""
         return instant - (instant - self.start - self.range) % self.slide

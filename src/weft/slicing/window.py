@@ -38,7 +38,23 @@ class Window(Protocol):
     def extent(self) -> tuple[int, int]:
         """How many panes lie between the starts of two windows, and how many a window covers."""
 
+    @property
+    def period(self) -> int:
+        """After how long edges repeat, in microseconds."""
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some rows lie in no window."""
+
+    @property
+    def tumbles(self) -> bool:
+        """Whether each row lies in exactly one window."""
+
     # ------------------------------------------------------------------------------------------------ which windows
+
+    @property
+    def length(self) -> int:
+        """How long a window is, in microseconds."""
 
     def starts(self, numbers: Array) -> Array:
         """When windows of these numbers start."""
@@ -65,6 +81,9 @@ class Window(Protocol):
 
     def open_since(self, first: int | None, watermark: int | None) -> int | None:
         """When the earliest window starts that is still open; None if none was ever closed."""
+
+    def last_end(self, instant: int) -> int:
+        """When the last window ends that ends then or before."""
 
     def last_starts(self, edges: Array) -> Array:
         """The last start at or before each edge."""

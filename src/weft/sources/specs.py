@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from weft.config.model import PluggedSource, source_plugins
 from weft.errors import WeftError
 from weft.sources.dead_letters import DeadLetters
 from weft.sources.files import file_source
@@ -34,8 +36,8 @@ def live_source(
     ----------
     spec
         A folder of files; ``kafka:TOPIC@HOST:PORT``; ``rate:ROWS`` (a second) or ``rate-micro-batch:ROWS`` (a batch),
-        whose columns are ``timestamp`` and ``value``; ``socket:HOST:PORT``, a record a line; or any streaming
-        DataFrame.
+        whose columns are ``timestamp`` and ``value``; ``socket:HOST:PORT``, a record a line; a source of another
+        package (entry points ``weft.sources``); or any streaming DataFrame.
     event_time
         The column that holds the event time; if files have it as text, it is read as a timestamp.
     format
@@ -65,9 +67,23 @@ def live_source(
         return rate_source(spark, kind, rest, options or {})
     if kind == "socket":
         return socket_source(spark, rest, format=format, schema=schema, options=options or {}, dead=dead)
+    if (plugin := source_plugins().get(kind)) is not None:
+        said = {"format": format, "schema": schema, "max_files": max_files, **(options or {})}
+        return plugged_source(spark, plugin, spec, said, dead)
     return file_source(
         spark, spec, event_time, format=format, schema=schema, options=options, max_files=max_files, dead=dead
     )
+
+
+def plugged_source(
+    spark: SparkSession, plugin: type[PluggedSource], spec: str, said: Mapping[str, Any], dead: str | None
+) -> LiveSource:
+    """The rows of another package's source."""
+    fields = {name: value for name, value in said.items() if value is not None}
+    if "dead" in plugin.model_fields:
+        fields["dead"] = dead
+    rows = plugin.told(spec, fields).rows(spark)
+    return rows if isinstance(rows, LiveSource) else live_source(spark, rows, "")
 
 
 def rate_source(spark: SparkSession, kind: str, rows: str, options: Mapping[str, str]) -> LiveSource:

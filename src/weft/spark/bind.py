@@ -28,6 +28,8 @@ from pyspark.sql.types import (
 from weft.algebra.aggregate import UnsupportedAggregateError
 from weft.algebra.registry import AGGREGATES
 from weft.errors import QueryError, WeftError
+from weft.job.shapes import Shape
+from weft.job.sink import QueryAnswers
 from weft.plan.model import BoundCall, BoundQuery
 from weft.query.limits import DEFAULT, Limits
 from weft.query.model import AGGREGATE, KEY, WINDOW, Call, Expression, Output, Part, Query
@@ -110,6 +112,19 @@ class Bound:
     def arrow_schema(self) -> pa.Schema:
         """The schema of its answers in Arrow's types."""
         return to_arrow_schema(self.schema, timezone="UTC")
+
+    @property
+    def answers(self) -> QueryAnswers:
+        """Its answers, without any files: the columns, and which of them tell window and group."""
+        window, keys = self.query.identity
+        return QueryAnswers(self.query.name, self.arrow_schema, (), window, keys)
+
+    @property
+    def shape(self) -> Shape:
+        """All that a place for its answers is made for."""
+        window, keys = self.query.identity
+        columns = [[item.name, item.dataType.simpleString()] for item in self.schema]
+        return {"columns": columns, "window": list(window), "keys": None if keys is None else list(keys)}
 
 
 def bind(stream: Stream, queries: Sequence[Query]) -> tuple[list[Bound], list[QueryError]]:
@@ -240,7 +255,7 @@ def is_repeatable(frame: DataFrame, node: str) -> bool:
 
 def call_text(call: Call) -> str:
     """A call without its FILTER, as Spark SQL."""
-    return f"{call.function}({', '.join(argument.sql for argument in call.arguments) or '*'})"
+    return AGGREGATES[call.function].spelled([argument.sql for argument in call.arguments])
 
 
 def _bind_one(stream: Stream, query: Query) -> Bound:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from uuid import uuid4
@@ -32,11 +32,12 @@ from weft.plan.model import BoundQuery, digest
 from weft.plan.sheet import QUERY, TEMPLATE, Sheet
 from weft.query.model import WINDOW
 from weft.query.placeholders import replace_placeholders
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 from weft.spark.bind import Bound
-from weft.spark.fetching import brought
+from weft.spark.fetching import arrow_schema, worked
 from weft.spark.packed import packed, packing_of
-from weft.spark.step import SUMMARY, Written, pack, summary_batch, tuned
+from weft.spark.step import tuned
+from weft.step.answer_files import Written, pack
 from weft.step.packing import Packing
 from weft.step.parquet import parquet_options
 from weft.store.folder import Folder
@@ -68,7 +69,7 @@ class Target:
     """Where a query's rows go: which columns of the computed table, under which names."""
 
     name: str
-    window: TimeWindow
+    window: Window
     having: bool
     columns: tuple[tuple[str, str], ...]
 
@@ -85,17 +86,20 @@ class Computation:
         """Whether all columns of a query have types that workers can write."""
         return all(isinstance(item.dataType, SIMPLE) for item in self.bound[name].schema)
 
-    def run(self, files: Sequence[str], names: Sequence[str], folder: Folder) -> pa.Table:
-        """Compute the queries ``names`` and write ``folder/query=<name>/``; gives what was written, a row a file."""
+    def run(self, files: Sequence[str], names: Sequence[str], folder: Folder) -> Written:
+        """Compute the queries ``names`` and write files of each to ``folder``; gives what was written."""
         numbers = sorted(self.sheet.numbers[name][0] for name in names)
         rows = self.spark.read.schema(sheet_schema(self.sheet, self.bound)).parquet(*files)
         computed = self.computed(rows.where(f"{QUERY} IN ({', '.join(map(str, numbers))})"), names)
-        for name in names:
-            folder.make(name)
+        folder.make_folder("")
         with tuned(self.spark):
             packing = packing_of(computed)
-            task = writing_task(self.targets(names), packing, folder)
-            return brought(packed(computed, packing).mapInArrow(task, SUMMARY))
+            frame = packed(computed, packing)
+            task = WritingTask(self.targets(names), packing, folder, arrow_schema(frame))
+            written = Written()
+            for one in worked(frame, frame._jdf.queryExecution().executedPlan(), task):
+                written.join(one)
+            return written
 
     def computed(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
         """The select lists of the queries ``names`` over their rows of the sheet, in columns shared by type."""
@@ -156,23 +160,29 @@ def _choose(texts: dict[int, str], otherwise: str = "NULL") -> str:
     return f"CASE {choices} ELSE {otherwise} END"
 
 
-def writing_task(
-    targets: dict[int, Target], packing: Packing, folder: Folder
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+@dataclass(frozen=True)
+class WritingTask:
     """What a Spark task does with computed rows: a Parquet file a query."""
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        attempt = uuid4().hex[:12]
-        writers: dict[int, Writing] = {}
-        for batch in batches:
-            for number, rows in runs(packing.unpack(pa.Table.from_batches([batch]))):
-                if number not in writers:
-                    writers[number] = Writing(targets[number], folder, f"part-{attempt}.parquet")
-                writers[number].add(rows)
-        if writers:
-            yield summary_batch([writing.finish() for writing in writers.values()])
+    targets: dict[int, Target]
+    packing: Packing
+    folder: Folder
+    schema: pa.Schema
 
-    return run
+    def __call__(self, partition: int, batches: Iterable[bytes]) -> Iterator[Written]:
+        """Write the rows of one partition."""
+        attempt = f"c{partition}-{uuid4().hex[:12]}"
+        files: dict[int, ComputedFile] = {}
+        for data in batches:
+            batch = pa.ipc.read_record_batch(pa.py_buffer(data), self.schema)
+            for number, rows in runs(self.packing.unpack(pa.Table.from_batches([batch]))):
+                if number not in files:
+                    files[number] = ComputedFile(self.targets[number], self.folder, f"{attempt}-{number}.parquet")
+                files[number].add(rows)
+        written = Written()
+        for file in files.values():
+            file.finish(written)
+        yield written
 
 
 def runs(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
@@ -184,13 +194,13 @@ def runs(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
             yield int(numbers[begin]), rows.slice(begin, end - begin)
 
 
-class Writing:
-    """A query's file, while it is written."""
+class ComputedFile:
+    """The computed rows of a query, while they are written."""
 
     def __init__(self, target: Target, folder: Folder, file: str) -> None:
         self.target = target
         self.folder = folder
-        self.file = folder.file(target.name, file)
+        self.file = file
         self.rows = 0
         self.windows: list[Array] = []
         self._writer: pq.ParquetWriter | None = None
@@ -208,9 +218,11 @@ class Writing:
             starts = np.asarray(pc.unique(rows.column(WINDOW)).cast(pa.int64()))
             self.windows.append(self.target.window.numbers(starts))
 
-    def finish(self) -> Written:
-        """Close the file; what to tell the driver."""
+    def finish(self, written: Written) -> None:
+        """Close the file, and note what is in it."""
         if self._writer is not None:
             self._writer.close()
-        windows = pack(np.unique(np.concatenate(self.windows))) if self.windows else b""
-        return Written(self.target.name, file=self.file, rows=self.rows, windows=windows)
+        name = self.target.name
+        written.add(name, [self.file], self.rows)
+        if self.windows:
+            written.windows[name] = [pack(np.unique(np.concatenate(self.windows)))]

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.plan.build import build
+from weft.optimize.planner import PlanRequest, plan
 from weft.plan.layout import SLICE
 from weft.plan.model import BoundQuery
 from weft.query.names import quoted
@@ -180,8 +180,8 @@ def control_of(stream: Stream, rows: Callable[[], DataFrame]) -> Control:
     """The plainest query, over the rows in question, by the way that all go: source, shuffle and workers."""
 
     def run() -> None:
-        plan = build(stream.name, stream.event_time, [plainest(stream)])
-        with slices(rows(), plan) as cut:
+        plainly = plan(PlanRequest(stream.name, stream.event_time, [plainest(stream)])).plan
+        with slices(rows(), plainly) as cut:
             starts = cut.frame.selectExpr(SLICE).mapInArrow(lambda batches: batches, f"{SLICE} bigint")
             starts.write.format("noop").mode("overwrite").save()
 

@@ -14,8 +14,8 @@ import pandas  # noqa: F401  what every worker uses; pyarrow loads it as soon as
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
+import weft.spark.bucket_task
 import weft.spark.computing
-import weft.spark.live.bucket_task
 import weft.spark.step  # noqa: F401
 from weft.spark.warm import warm
 

@@ -16,7 +16,7 @@ from weft.query.model import WINDOW
 from weft.spark.answers import Staged, computed
 from weft.spark.computing import Computation
 from weft.spark.culprits import spark_control, stopped_alone
-from weft.spark.step import gather
+from weft.spark.step import gathered
 from weft.store.folder import Folder
 from weft.store.scratch import scratch
 
@@ -73,10 +73,15 @@ def direct(staged: Staged, building: Folder) -> Iterator[Sequence[str]]:
     """Put the files in place that workers wrote as they are to be."""
     for name, outcome in staged.outcomes.items():
         if staged.bound[name].query.direct and not outcome.failure:
-            building.make(name)
-            for file in outcome.files:
-                staged.folder.link(file, building)
+            take_over(name, outcome.files, staged.folder, building)
             yield [name]
+
+
+def take_over(name: str, files: Sequence[str], written: Folder, building: Folder) -> None:
+    """Have the files of a query in its own folder."""
+    building.make(name)
+    for file in files:
+        written.link(file, building, building.file(name, file))
 
 
 def computations(staged: Staged, building: Folder) -> Iterator[Sequence[str]]:
@@ -112,13 +117,10 @@ def compute_together(computation: Computation, staged: Staged, building: Folder,
     job = Folder(f"{building.root}/.computed-{uuid4().hex[:8]}")
     files = sorted({staged.folder.url(file) for name in names for file in staged.outcomes[name].files})
     try:
-        written = gather(names, computation.run(files, names, job))
-        for name, outcome in written.items():
+        for name, outcome in gathered(names, computation.run(files, names, job)).items():
             if staged.bound[name].query.query.having is not None:
                 staged.outcomes[name].rows, staged.outcomes[name].windows = outcome.rows, outcome.windows
-            building.make(name)
-            for file in outcome.files:
-                job.link(file, building)
+            take_over(name, outcome.files, job, building)
     finally:
         job.remove()
 
@@ -152,4 +154,4 @@ def copy(staged: Staged, original: str, name: str, building: Folder) -> None:
         return
     building.make(name)
     for file in building.of(original).files():
-        building.of(original).link(file, building.of(name))
+        building.of(original).link(file, building.of(name), file)

@@ -6,9 +6,11 @@ whoever reads them waits for ever; it also refuses a NULL struct of fields that 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import pyarrow as pa
+from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
@@ -17,6 +19,9 @@ from pyspark.util import _load_from_socket
 
 Plan = Any
 """A physical plan in the JVM."""
+Outcome = TypeVar("Outcome")
+PartitionTask = Callable[[int, Iterable[bytes]], Iterable[Outcome]]
+"""What is done with one partition, whose rows come as batches of Arrow."""
 
 
 def brought(frame: DataFrame) -> pa.Table:
@@ -32,6 +37,23 @@ def fetched(frame: DataFrame, plan: Plan, schema: pa.Schema) -> pa.Table:
     with _load_from_socket(served, NoOpSerializer()) as stream:
         found = [pa.ipc.read_record_batch(pa.py_buffer(data), schema) for data in stream]
     return pa.Table.from_batches(found, schema)
+
+
+def worked(frame: DataFrame, plan: Plan, task: PartitionTask[Outcome]) -> list[Outcome]:
+    """Run a task on the executors for each partition of what comes out of a plan over a frame."""
+    batches = frame._jdf.toArrowBatchRdd(plan).toJavaRDD()
+    rdd: RDD[bytes] = RDD(batches, frame.sparkSession.sparkContext, NoOpSerializer())
+    return rdd.mapPartitionsWithIndex(task).collect()
+
+
+def observed_by(frame: DataFrame, name: str) -> dict[str, Any]:
+    """What was observed under a name while a frame was :func:`brought`; Spark itself tells of its own actions only."""
+    return row_values(frame._jdf.queryExecution().observedMetrics().apply(name))
+
+
+def row_values(row: Any) -> dict[str, Any]:
+    """A row of the JVM by its columns."""
+    return {column: row.get(at) for at, column in enumerate(row.schema().fieldNames())}
 
 
 def arrow_schema(frame: DataFrame) -> pa.Schema:

@@ -5,9 +5,10 @@ Expressions are put together as text: a call into the JVM for every part of ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -15,13 +16,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType
 
-from weft.plan.asking import Asked, argument_column, asked_by
+from weft.plan.asking import AskedValue, argument_column, asked_by
 from weft.plan.layout import SLICE, Slot, Use, layout
 from weft.plan.model import BITS, Plan, Predicate, batched, key_column
 from weft.query.model import Expression
 from weft.query.names import quoted
 from weft.query.sizes import ELEMENT
 from weft.slicing.progression import Progression
+from weft.spark.fetching import brought, observed_by
 from weft.spark.unmerged import unmerged
 from weft.step.state import GROUPING
 
@@ -31,6 +33,7 @@ TIME = "__weft_time"
 """Event time in microseconds since the epoch."""
 WANTED = "__weft_wanted_"
 """Columns that tell whether any query of a grouping wants a row."""
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,22 @@ class Cut:
     """A slice may come twice if ``planned`` is there."""
     planned: DataFrame | None = None
     """The frame that Spark planned, where only the map part of it is run."""
+    shared: DataFrame | None = None
+    """The rows that several aggregations share, where there is more than one."""
+
+    def counted(self, frame: DataFrame, run: Callable[[], Made], name: str) -> tuple[Made, dict[str, Any]]:
+        """Have ``run`` make the slices by ``frame``; what comes out, and what was observed under ``name`` on the way.
+
+        Of stages that share the reading of rows, Spark tells only what the last one read itself: there, all are read
+        before.
+        """
+        if self.shared is None:
+            made = run()
+            return made, observed_by(frame if self.planned is None else self.planned, name)
+        reading = self.shared.agg(F.count(F.lit(1)))
+        brought(reading)
+        counts = observed_by(reading, name)
+        return run(), counts
 
 
 @contextmanager
@@ -58,7 +77,7 @@ def slices(rows: DataFrame, plan: Plan) -> Iterator[Cut]:
     prepared = prepared.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         parts = [_aggregate(prepared, plan, numbers)[0] for numbers in (hashed, sorted_)]
-        yield Cut(parts[0].unionByName(parts[1], allowMissingColumns=True))
+        yield Cut(parts[0].unionByName(parts[1], allowMissingColumns=True), shared=prepared)
     finally:
         prepared.unpersist()
 
@@ -172,9 +191,9 @@ def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
     return made.selectExpr(*(f"{checked.get(name, name)} AS {name}" for name in columns)) if checked else made
 
 
-def _askers(plan: Plan) -> dict[tuple[str, Expression], list[Asked]]:
+def _askers(plan: Plan) -> dict[tuple[str, Expression], list[AskedValue]]:
     """Every key and argument, and who wants it for which rows."""
-    askers: dict[tuple[str, Expression], list[Asked]] = {}
+    askers: dict[tuple[str, Expression], list[AskedValue]] = {}
     for query in plan.queries:
         for asked in asked_by(query):
             askers.setdefault((asked.column, asked.expression), []).append(asked)

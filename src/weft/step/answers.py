@@ -16,7 +16,7 @@ from weft.evaluate.bulk import slide_prefix
 from weft.evaluate.sliding import slide
 from weft.plan.model import BoundCall, BoundQuery, Partial, Predicate
 from weft.query.model import AGGREGATE, KEY, WINDOW, Expression, Output, Part
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 from weft.step.emission import EVERYTHING, Emission
 from weft.step.panes import Measured, Panes, WindowRows, windows_of
 from weft.step.slices import Stretch
@@ -35,10 +35,14 @@ class Answer:
     @classmethod
     def failed(cls, query: BoundQuery, error: Exception) -> Answer:
         """None, as something went wrong: with a value, or in here, which must not cost the other queries theirs."""
-        reason = str(error) if isinstance(error, WeftError) else f"it cannot be computed: {error!r}"
+        return cls(query, None, np.empty(0, np.int64), cls.reason(error))
+
+    @staticmethod
+    def reason(error: Exception) -> str:
+        """Why there are none."""
         if isinstance(error, MemoryError):
-            reason = "it needs more memory than there is"
-        return cls(query, None, np.empty(0, np.int64), reason)
+            return "it needs more memory than there is"
+        return str(error) if isinstance(error, WeftError) else f"it cannot be computed: {error!r}"
 
 
 @dataclass
@@ -49,8 +53,8 @@ class Shared:
     passing: Stretch
     technique: str
     emission: Emission = EVERYTHING
-    _panes: dict[TimeWindow, Panes] = field(default_factory=dict)
-    _answers: dict[tuple[TimeWindow, tuple[int, int]], WindowRows] = field(default_factory=dict)
+    _panes: dict[Window, Panes] = field(default_factory=dict)
+    _answers: dict[tuple[Window, tuple[int, int]], WindowRows] = field(default_factory=dict)
 
     def answer(self, query: BoundQuery) -> Answer:
         """The answers of one query, or why there are none."""
@@ -69,21 +73,21 @@ class Shared:
         rows = Assembly(query, self.key_values, answers, aggregates).table()
         return Answer(query, rows, answers.distinct)
 
-    def panes(self, window: TimeWindow) -> Measured:
+    def panes(self, window: Window) -> Measured:
         """The panes of a window's slicing, made from the coarsest there are that are fine enough."""
         slicing = window.slicing
         if slicing not in self._panes:
             self._panes[slicing] = Panes.of(self._coarsest_below(slicing), slicing)
         return self._panes[slicing]
 
-    def _coarsest_below(self, slicing: TimeWindow) -> Stretch:
+    def _coarsest_below(self, slicing: Window) -> Stretch:
         best: Stretch = self.passing
         for other, panes in self._panes.items():
             if len(panes.keys) < len(best.keys) and slicing.panes_nest_in(other):
                 best = panes
         return best
 
-    def windows(self, window: TimeWindow, panes: Measured, bounds: tuple[int, int]) -> WindowRows:
+    def windows(self, window: Window, panes: Measured, bounds: tuple[int, int]) -> WindowRows:
         """The windows that appear."""
         wanted = (window, bounds)
         if wanted not in self._answers:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from weft.plan.model import BoundQuery
 from weft.query.limits import DEFAULT, Limits
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class Emission:
 
     Examples
     --------
+    >>> from weft.slicing.time_window import TimeWindow
     >>> Emission(after=100, until=120).numbers(TimeWindow(range=30, slide=10))
     (8, 9)
     >>> Emission(after=100, until=120, first={"q": 85}).numbers(TimeWindow(range=30, slide=10), "q")
@@ -32,7 +33,7 @@ class Emission:
     limits: Limits = DEFAULT
     """How many answers a query may have, and how many keys."""
 
-    def numbers(self, window: TimeWindow, name: str = "") -> tuple[int, int]:
+    def numbers(self, window: Window, name: str = "") -> tuple[int, int]:
         """The least and the largest number of a window that is answered now; the first is larger if none is."""
         return window.due(self.after, self.until, self.first.get(name))
 
@@ -40,11 +41,12 @@ class Emission:
         """The same for a query."""
         return self.numbers(query.window, query.name)
 
-    def first_windows(self, windows: Mapping[str, TimeWindow]) -> dict[str, int]:
+    def first_windows(self, windows: Mapping[str, Window]) -> dict[str, int]:
         """By a query's name: when its first window starts that is answered now or later, where that is bounded.
 
         Examples
         --------
+        >>> from weft.slicing.time_window import TimeWindow
         >>> Emission(after=100, first={"q": 85}).first_windows({"q": TimeWindow(30, 10), "r": TimeWindow(30, 10)})
         {'q': 90, 'r': 80}
         """

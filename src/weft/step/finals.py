@@ -20,7 +20,7 @@ from weft.plan.forest import Tree
 from weft.plan.model import BoundQuery, Grouping, Predicate, key_column
 from weft.query.model import Expression
 from weft.slicing.progression import Progression
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 from weft.step.answers import Answer, Shared
 from weft.step.emission import Emission
 from weft.step.kept_panes import KeptPanes
@@ -171,9 +171,9 @@ class KeyedFinals:
         self._error: Exception | None = None
         """What went wrong when keys were numbered."""
 
-    def _places(self) -> dict[tuple[Predicate, TimeWindow], Kept]:
+    def _places(self) -> dict[tuple[Predicate, Window], Kept]:
         """Which panes are kept, and for which queries."""
-        places: dict[tuple[Predicate, TimeWindow], list[BoundQuery]] = {}
+        places: dict[tuple[Predicate, Window], list[BoundQuery]] = {}
         for query in self.queries:
             places.setdefault((query.predicate, query.window.slicing), []).append(query)
         return {place: Kept(KeptPanes.of(queries), queries) for place, queries in places.items()}
@@ -346,7 +346,7 @@ def guarded(queries: Iterable[BoundQuery], answers: Iterator[Answer]) -> Iterato
 class KeptShared(Shared):
     """What the due queries of one slicing share: panes that are there already."""
 
-    def panes(self, window: TimeWindow) -> Measured:
+    def panes(self, window: Window) -> Measured:
         """The kept panes."""
         assert isinstance(self.passing, KeptPanes)
         return self.passing

@@ -20,8 +20,7 @@ from weft.evaluate.bulk import prefix, reduce_segments
 from weft.plan.model import Partial, Predicate
 from weft.query.limits import DEFAULT, Limits
 from weft.slicing.progression import Progression
-from weft.slicing.time_window import TimeWindow
-from weft.slicing.window import LEAST, MOST
+from weft.slicing.window import LEAST, MOST, Window
 from weft.step.slices import Stretch
 
 
@@ -58,7 +57,7 @@ class Panes:
     _prefixes: dict[tuple[Partial, Predicate], Columns] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, finer: Stretch, window: TimeWindow) -> Panes:
+    def of(cls, finer: Stretch, window: Window) -> Panes:
         """Put stretches together that lie in the same pane of ``window``."""
         numbers = window.pane_numbers(finer.starts)
         firsts = group_starts(finer.keys, numbers)
@@ -177,7 +176,7 @@ class WindowRows:
 
 def windows_of(
     panes: Measured,
-    window: TimeWindow,
+    window: Window,
     bounds: tuple[int, int] = (LEAST, MOST),
     limits: Limits = DEFAULT,
 ) -> WindowRows:

@@ -27,6 +27,11 @@ FINENESS = 4
 class Parts:
     """Takes the slices of a bucket as they come and gives them back in as few tables as are small enough.
 
+    Parameters
+    ----------
+    at_once
+        How many slices are small enough; None: all are.
+
     Examples
     --------
     >>> from weft.step.packing import INTEGERS
@@ -37,7 +42,7 @@ class Parts:
     [[1, 1, 1], [5], [9, 9]]
     """
 
-    def __init__(self, packing: Packing, at_once: int) -> None:
+    def __init__(self, packing: Packing, at_once: int | None) -> None:
         self._packing = packing
         self._at_once = at_once
         self._held: list[pa.Table] = []
@@ -57,7 +62,7 @@ class Parts:
         self._rows += len(table)
         if self._aside is not None:
             self._put_aside(self._aside)
-        elif self._rows > self._at_once:
+        elif self._at_once is not None and self._rows > self._at_once:
             hashes = [np.asarray(self._packing.unpack(table).column(HASH)) for table in self._held]
             # what is read back is there twice for a moment
             self._aside = Aside(_quantiles(hashes, FINENESS * 2), self._at_once // 2)

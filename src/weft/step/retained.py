@@ -16,7 +16,7 @@ from weft.algebra.numbers import Array, flatten
 from weft.plan.asking import asked_by
 from weft.plan.model import BoundQuery, Grouping, Partial, Predicate, key_column
 from weft.slicing.progression import Progression
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 from weft.step.panes import group_starts
 from weft.step.slices import number_rows, reduce, take
 
@@ -39,7 +39,7 @@ def slice_ends(starts: Array, progressions: Iterable[Progression]) -> Array:
     return first
 
 
-def open_slices(starts: Array, windows: Mapping[TimeWindow, int | None], watermark: int | None) -> Array:
+def open_slices(starts: Array, windows: Mapping[Window, int | None], watermark: int | None) -> Array:
     """Which slices some window covers that ends after ``watermark`` and does not start before its query's first.
 
     Parameters
@@ -49,6 +49,7 @@ def open_slices(starts: Array, windows: Mapping[TimeWindow, int | None], waterma
 
     Examples
     --------
+    >>> from weft.slicing.time_window import TimeWindow
     >>> open_slices(np.array([0, 10, 20, 30]), {TimeWindow(range=20, slide=10): None}, 20).tolist()
     [False, True, True, True]
     >>> open_slices(np.array([0, 10, 20, 30]), {TimeWindow(range=10, slide=30): None}, 0).tolist()
@@ -67,7 +68,7 @@ def open_slices(starts: Array, windows: Mapping[TimeWindow, int | None], waterma
     return covered
 
 
-def coarsened(table: pa.Table, windows: Mapping[TimeWindow, int | None], watermark: int | None) -> pa.Table:
+def coarsened(table: pa.Table, windows: Mapping[Window, int | None], watermark: int | None) -> pa.Table:
     """Slices that end before the watermark, cut only where an open window starts: other edges have done their work.
 
     What long windows need of the past is little once the short ones are closed; slices that now begin together can be
@@ -89,11 +90,12 @@ def coarsened(table: pa.Table, windows: Mapping[TimeWindow, int | None], waterma
     return pa.Table.from_arrays(arrays, schema=table.schema)
 
 
-def last_starts(edges: Array, windows: Mapping[TimeWindow, int | None], watermark: int | None) -> Array:
+def last_starts(edges: Array, windows: Mapping[Window, int | None], watermark: int | None) -> Array:
     """The last start of an open window at or before each edge; the edge itself where there is none.
 
     Examples
     --------
+    >>> from weft.slicing.time_window import TimeWindow
     >>> windows = {TimeWindow(range=60, slide=30): None, TimeWindow(range=10, slide=5): None}
     >>> last_starts(np.array([60, 65, 90, 95]), windows, 100).tolist()
     [60, 60, 90, 95]

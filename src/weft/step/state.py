@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from weft.algebra.numbers import Array, flatten
 from weft.step.finals import Fresh
-from weft.step.retained import END, START, coarsened, conform, merged, open_slices, slice_ends, tagged
+from weft.step.retained import START, coarsened, conform, merged, open_slices
 from weft.step.step_plan import StepPlan
 
 GROUPING = "grouping"
@@ -194,42 +194,6 @@ def open_rows(table: pa.Table, plan: StepPlan, id: str, watermark: int | None) -
     codes, instants = pd.factorize(starts_of(table))
     chosen = open_slices(instants, plan.windows[id], watermark)
     return table if chosen.all() else table.filter(pa.array(chosen[codes]))
-
-
-def by_grouping(plan: StepPlan, received: pa.Table) -> dict[str, pa.Table]:
-    """New slices as they come from the aggregation, as a table a grouping that can be retained."""
-    numbers = np.asarray(flatten(received.column(GROUPING))) if len(received) else np.empty(0, np.int64)
-    found = {}
-    for number, (id, grouping) in enumerate(plan.groupings.items()):
-        chosen = np.flatnonzero(numbers == number)
-        if not len(chosen):
-            continue
-        own = own_columns(plan, id, received)
-        own = own.rename_columns([START if name == grouping.slice_column else name for name in own.column_names])
-        own = own if len(chosen) == len(own) else own.take(pa.array(chosen))
-        codes, instants = pd.factorize(starts_of(own))
-        own = own.append_column(END, pa.array(slice_ends(instants, grouping.progressions)[codes]))
-        found[id] = tagged(own.select(plan.schemas[id].names).cast(plan.schemas[id]), grouping)
-    return found
-
-
-def own_columns(plan: StepPlan, id: str, received: pa.Table) -> pa.Table:
-    """Slices as they come from the aggregation, in the columns of one grouping."""
-    names = plan.names[id]
-    return received.select(list(names)).rename_columns(list(names.values()))
-
-
-def unretained(plan: StepPlan, received: pa.Table) -> dict[str, Fresh]:
-    """New slices as they come from the aggregation, for finals that keep nothing: not copied."""
-    numbers = np.asarray(flatten(received.column(GROUPING))) if len(received) else np.empty(0, np.int64)
-    found = {}
-    for number, (id, grouping) in enumerate(plan.groupings.items()):
-        chosen = np.flatnonzero(numbers == number)
-        if len(chosen):
-            # a bucket belongs to one node
-            node = int(received.column(NODE)[chosen[0]].as_py()) if grouping.placed else None
-            found[id] = Fresh(own_columns(plan, id, received), chosen, node)
-    return found
 
 
 def fresh_of(plan: StepPlan, tables: Tables) -> dict[str, Fresh]:

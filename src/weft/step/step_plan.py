@@ -11,7 +11,7 @@ import pyarrow as pa
 from weft.plan.layout import layouts
 from weft.plan.model import Grouping, Plan
 from weft.plan.sheet import Sheet, sheet
-from weft.slicing.time_window import TimeWindow
+from weft.slicing.window import Window
 from weft.step.emission import Emission
 from weft.step.packing import Packing
 
@@ -30,6 +30,11 @@ class StepPlan:
     first: Mapping[str, int] = field(default_factory=dict)
     """When the first window of a query may start, where it came after the stream had begun."""
 
+    @property
+    def retains(self) -> bool:
+        """Whether slices are kept for later turns."""
+        return bool(self.schemas)
+
     @cached_property
     def groupings(self) -> dict[str, Grouping]:
         """The groupings by their ids."""
@@ -44,11 +49,11 @@ class StepPlan:
         }
 
     @cached_property
-    def windows(self) -> dict[str, dict[TimeWindow, int | None]]:
+    def windows(self) -> dict[str, dict[Window, int | None]]:
         """By a grouping's id: its windows, each with the instant before which none of them counts for anybody."""
-        found: dict[str, dict[TimeWindow, int | None]] = {}
+        found: dict[str, dict[Window, int | None]] = {}
         for id, grouping in self.groupings.items():
-            firsts: dict[TimeWindow, list[int | None]] = {}
+            firsts: dict[Window, list[int | None]] = {}
             for query in grouping.queries:
                 firsts.setdefault(query.window, []).append(self.first.get(query.name))
             found[id] = {window: _least(some) for window, some in firsts.items()}

@@ -6,13 +6,14 @@ last one left. It runs in the driver's process or on executors, for all keys or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from weft.step.answers import Answer
 from weft.step.emission import Emission
-from weft.step.finals import Finals, Fresh
-from weft.step.state import State, Tables, fresh_of
+from weft.step.finals import Finals
+from weft.step.new_slices import NewSlices
+from weft.step.state import State, fresh_of
 from weft.step.step_plan import StepPlan
 
 
@@ -28,30 +29,27 @@ class Turned:
     """The caches, as new as the next state; good for the next turn once the answers were read."""
 
 
-def turn(plan: StepPlan, fresh: Tables, state: State, emission: Emission, finals: Finals | None = None) -> Turned:
+def turn(plan: StepPlan, new: NewSlices, state: State, emission: Emission, finals: Finals | None = None) -> Turned:
     """Answers that are due, and the next state.
 
     Parameters
     ----------
-    fresh
-        New slices by the id of their grouping, as they are retained.
     emission
         From which watermark to which; no bound at the end closes all windows, and leaves no state.
     finals
         Caches that the last turn under this plan left, which hold all of ``state``; made from it if there are none.
     """
-    if finals is None:
-        finals = Finals.over(plan, fresh_of(plan, state.tables(plan, emission.after)))
-    finals.absorb(fresh_of(plan, fresh))
+    finals = finals or finals_over(plan, state, emission.after)
+    finals.absorb(new.fresh)
 
     def after() -> State:
-        return State() if emission.until is None else state.after(plan, fresh, emission.until)
+        return State() if emission.until is None else state.after(plan, new.tables, emission.until)
 
     return Turned(finals.answers(emission), after, finals)
 
 
-def turn_once(plan: StepPlan, fresh: Mapping[str, Fresh], emission: Emission) -> Iterator[Answer]:
-    """The turn from an empty state that leaves none: with caches that keep nothing."""
-    finals = Finals(plan, keeps=False)
-    finals.absorb(fresh)
-    return finals.answers(emission)
+def finals_over(plan: StepPlan, state: State, watermark: int | None) -> Finals:
+    """The caches that hold all of a state; a plan that retains nothing has none to hold."""
+    if not plan.retains:
+        return Finals(plan, keeps=False)
+    return Finals.over(plan, fresh_of(plan, state.tables(plan, watermark)))

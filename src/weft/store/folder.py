@@ -109,10 +109,10 @@ class Folder:
         filesystem.create_dir(target.rsplit("/", 1)[0], recursive=True)
         filesystem.move(path, target)
 
-    def link(self, file: str, other: Folder) -> None:
+    def link(self, file: str, other: Folder, name: str) -> None:
         """Have the same file in another folder: a hard link where the file system has them, else a copy."""
         filesystem, path = self.open(file)
-        other_filesystem, other_path = other.open(file)
+        other_filesystem, other_path = other.open(name)
         if isinstance(filesystem, fs.LocalFileSystem) and isinstance(other_filesystem, fs.LocalFileSystem):
             try:
                 os.link(path, other_path)

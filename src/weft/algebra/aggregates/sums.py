@@ -159,7 +159,7 @@ def _sum(types: Types) -> Recipe:
 
 
 def _lenient_sum(types: Types) -> Recipe:
-    _refuse_order("sum", types[0])
+    refuse_order("sum", types[0])
     return Recipe((summed(types[0]),), lower_wrapped)
 
 
@@ -168,11 +168,11 @@ def _avg(types: Types) -> Recipe:
 
 
 def _lenient_avg(types: Types) -> Recipe:
-    _refuse_order("avg", types[0])
+    refuse_order("avg", types[0])
     return _avg(types)
 
 
-def _refuse_order(function: str, kind: pa.DataType) -> None:
+def refuse_order(function: str, kind: pa.DataType) -> None:
     """Refuse sums that Spark, when it is not ANSI, makes NULL or not by the order in which rows come."""
     if pa.types.is_decimal(kind) and kind.precision > WIDEST_SAFE_DECIMAL:
         digits = f"{WIDEST_SAFE_DECIMAL}, {min(kind.scale, WIDEST_SAFE_DECIMAL)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,27 +13,17 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from weft.catalog.catalog import Catalog
-from weft.catalog.place import create_catalog
 from weft.catalog.status import JobState, Outage, QueryFigures, Status
 from weft.errors import QueriesError, WeftError
-from weft.job.checkpoint import Checkpoint
-from weft.job.history import History
-from weft.job.lease import Lease
 from weft.job.patience import Patience
-from weft.job.records import Settings
-from weft.job.sink import Sink
-from weft.optimize.weaving import Weaving
+from weft.job.progress import Progress
+from weft.job.tallies import Tallies
 from weft.query.sparksql import parse_file
 from weft.sources.source import LiveSource
-from weft.spark.bind import Stream
 from weft.spark.failures import JvmGoneError, jvm_is_gone
-from weft.spark.live.finals_place import FinalsPlace, check_place
 from weft.spark.live.job import Job
 from weft.spark.live.planning import bind_all
-from weft.spark.live.progress import Progress
 from weft.spark.live.reading import STEP, Reading
-from weft.spark.live.tallies import Tallies
 from weft.spark.step import step_settings
 
 FEW_SLICES = {"spark.sql.codegen.aggregate.map.twolevel.enabled": "true"}
@@ -59,54 +49,17 @@ class LiveEngine:
     lies in the checkpoint; an engine that is started again on it goes on where the last one was.
     """
 
-    def __init__(
-        self,
-        stream: Stream,
-        source: LiveSource,
-        checkpoint: str,
-        lateness: int,
-        sinks: Sequence[Sink],
-        *,
-        catalog: Catalog | None = None,
-        technique: str = "auto",
-        weaving: Weaving | None = None,
-        finals: FinalsPlace = "auto",
-        buckets: int | None = None,
-        pace: Pace | None = None,
-        patience: Patience | None = None,
-        own_patience: Mapping[str, Patience] | None = None,
-        take_over: bool = False,
-    ) -> None:
-        check_place(finals)
-        if not source.rows.isStreaming:
-            raise WeftError(f"stream {stream.name} is not a streaming DataFrame: use spark.readStream, or .run()")
-        self.stream = stream
+    def __init__(self, job: Job, source: LiveSource, pace: Pace, patience: Patience) -> None:
+        self.job = job
+        self.stream = job.stream
         self.source = source
-        self.pace = pace or Pace()
-        self.checkpoint = Checkpoint(checkpoint)
-        self.checkpoint.make()
-        self.catalog: Catalog = catalog or create_catalog(checkpoint)
-        history = History(self.checkpoint)
-        settings = history.settings(Settings(uuid4().hex, stream.name, stream.event_time, lateness))
+        self.pace = pace
+        self.checkpoint = job.ledger.history.checkpoint
+        self.catalog = job.registry.catalog
         self.progress = Progress()
         self.tallies = Tallies()
-        self.job = Job(
-            history,
-            settings,
-            stream,
-            source,
-            self.catalog,
-            sinks,
-            technique=technique,
-            weaving=weaving,
-            lease=Lease.take(self.checkpoint, take_over=take_over),
-            patience=patience,
-            own_patience=own_patience,
-            finals=finals,
-            buckets=buckets,
-            listeners=[self.tallies.note, self.progress.note],
-        )
-        self._reading = Reading(self._begin, self.job.resume, self._check, patience or Patience())
+        job.listeners = [*job.listeners, self.tallies.note, self.progress.note]
+        self._reading = Reading(self._begin, job.resume, self._check, patience)
         self._turn = threading.Lock()
         self._stopped = False
         self._error: BaseException | None = None

@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
 from pyspark import RDD
 from pyspark.core.broadcast import Broadcast
 from pyspark.sql import SparkSession
 
-from weft.job import segments
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import ANSWERS
 from weft.job.records import BatchStart
 from weft.job.segments import BucketFile
-from weft.spark.live.answering import SelectLists, Writing, Written
-from weft.spark.live.bucket_task import BucketTask, Order, Stored, Turned, sendable, stored_segment
+from weft.spark.bucket_task import (
+    THREADS,
+    BucketResult,
+    BucketTask,
+    Order,
+    StateOrder,
+    Stored,
+    sendable,
+    stored_segment,
+)
 from weft.spark.live.planning import LivePlan
-from weft.spark.live.scatter import Scattered
+from weft.spark.scatter import Scattered
+from weft.spark.select_lists import SelectLists, laid_out_in
+from weft.step.answer_files import AnswerFiles, Written
 from weft.step.state import LazyTables, Segment, State, Tables
 from weft.store.folder import Folder
 
@@ -37,22 +45,14 @@ class OnExecutors:
     """The last attempts that were committed under this plan, and their batches."""
 
     def __post_init__(self) -> None:
-        self._plan: Broadcast[bytes] = self.spark.sparkContext.broadcast(sendable(self.live))
+        self._plan: Broadcast[bytes] = self.spark.sparkContext.broadcast(sendable(self.live.sent))
 
     def turn(
         self, scattered: Scattered | None, state: State, start: BatchStart, watermark: int | None, attempt: str
-    ) -> list[Turned]:
+    ) -> list[BucketResult]:
         """Answers and next state of all buckets, written; in the order of the buckets."""
-        order = Order(
-            self.checkpoint.root,
-            attempt,
-            start.batch,
-            start.watermark,
-            watermark,
-            start.drain,
-            by_bucket(state),
-            self.recent,
-        )
+        kept = StateOrder(self.checkpoint.root, attempt, start.batch, by_bucket(state), self.recent)
+        order = Order(self._folder(attempt).root, start.watermark, watermark, start.drain, kept)
         if scattered is None:
             nothing: RDD[bytes] = self.spark.sparkContext.parallelize([], self.live.record.buckets)
             return nothing.mapPartitionsWithIndex(BucketTask(self._plan, order)).collect()
@@ -61,36 +61,29 @@ class OnExecutors:
         finally:
             scattered.forget()
 
-    def written(self, turned: Sequence[Turned], lists: SelectLists, attempt: str) -> Written:
+    def _folder(self, attempt: str) -> Folder:
+        return Folder(f"{self.checkpoint.folder.root}/{ANSWERS}/{attempt}")
+
+    def written(self, results: Sequence[BucketResult], lists: SelectLists, attempt: str) -> Written:
         """The answers of all buckets; Spark computes the select lists that it has to."""
         written = Written()
-        for one in turned:
-            written.failed |= one.written.failed
-        sheets: dict[str, list[pa.Table]] = {}
-        for one in turned:
-            # a query that a value stops in one bucket has no answers in any
-            for name, files in one.written.files.items():
-                if name not in written.failed:
-                    written.add(name, files, one.written.counts[name])
-            for name, table in self._sheets(one).items():
-                if name not in written.failed:
-                    sheets.setdefault(name, []).append(table)
-        folder = Folder(f"{self.checkpoint.folder.root}/{ANSWERS}/{attempt}")
+        for result in results:
+            written.join(result.written)
+        sheet, folder = self.live.sheet, self._folder(attempt)
+        sheets = [result.sheet for result in results if not sheet.places.keys().isdisjoint(result.written.files)]
+        # a query that a value stops in one bucket has no answers in any
+        written.leave_out([*written.failed, *sheet.places])
         if sheets:
-            with Writing(folder) as writing:
-                lists.compute({name: pa.concat_tables(some) for name, some in sheets.items()}, writing, written)
+            laid_out = laid_out_in(folder, sheets, sheet)
+            with AnswerFiles(self.live, folder, threads=THREADS) as files:
+                lists.compute({name: rows for name, rows in laid_out.items() if name not in written.failed}, files)
+            written.join(files.written)
+            for file in sheets:
+                self.checkpoint.delete(f"{ANSWERS}/{attempt}/{file}")
         written.share(self.live.plan.same_as)
-        segments.delete(self.checkpoint, [one.sheets for one in turned if one.sheets is not None])
         if written.failed and not written.files:
             self.checkpoint.delete(f"{ANSWERS}/{attempt}")  # no manifest will tell of it
         return written
-
-    def _sheets(self, turned: Turned) -> dict[str, pa.Table]:
-        if turned.sheets is None:
-            return {}
-        # without what the file notes: tables of several are put together
-        found = segments.read(self.checkpoint, turned.sheets)
-        return {name: table.replace_schema_metadata() for name, table in found.items()}
 
     def committed(self, attempt: str, batch: int) -> None:
         """A batch counts: workers may go on from what they have of it."""
@@ -112,9 +105,9 @@ def listed(files: Sequence[tuple[str, int]]) -> State:
     return State([Segment({}, level, file) for file, level in files])
 
 
-def state_of(turned: Sequence[Turned]) -> State:
+def state_of(results: Sequence[BucketResult]) -> State:
     """The state of all buckets, names and counts only."""
-    return State([Segment({}, one.level, one.file, one.size) for bucket in turned for one in bucket.state])
+    return State([Segment({}, one.level, one.file, one.size) for result in results for one in result.state])
 
 
 def by_bucket(state: State) -> dict[int, list[Stored]]:

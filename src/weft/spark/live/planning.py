@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from weft.catalog.seeding import own_sql
 from weft.errors import QueriesError, QueryError
-from weft.optimize.planner import Asked, Draft, plan
+from weft.job import live_plan
+from weft.optimize.planner import Draft, PlanRequest, plan
 from weft.plan.record import PlanRecord, restored
 from weft.query.limits import Limits
 from weft.query.sparksql import parse_file
@@ -23,29 +24,9 @@ from weft.spark.rows import slices
 from weft.spark.sample import look
 from weft.step.packing import Packing
 from weft.step.retained import END, START
-from weft.step.step_plan import StepPlan
 
-
-@dataclass(frozen=True, kw_only=True)
-class LivePlan(StepPlan):
-    """A plan of a stream: its record, and the queries with the schemas that Spark gives them."""
-
-    record: PlanRecord
-    bound: Mapping[str, Bound]
-
-    @property
-    def sent(self) -> StepPlan:
-        """What workers need of it."""
-        return StepPlan(self.plan, self.ids, self.packing, self.schemas, self.first)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The queries that are to be answered from a batch on."""
-
-    texts: dict[str, str]
-    entries: dict[str, int]
-    bound: dict[str, Bound]
+LivePlan = live_plan.LivePlan[Bound]
+"""The plan of a stream whose queries have the schemas that Spark gives them."""
 
 
 def bind_all(stream: Stream, texts: Mapping[str, str]) -> tuple[dict[str, Bound], dict[str, QueryError]]:
@@ -102,7 +83,7 @@ def _equal_names(bound: Bound) -> QueryError | None:
     )
 
 
-def first_plan(stream: Stream, asked: Asked, rows: DataFrame | None) -> PlanRecord:
+def first_plan(stream: Stream, asked: PlanRequest, rows: DataFrame | None) -> PlanRecord:
     """The plan for a stream that has no state yet; ``rows`` show what only the data can tell.
 
     Queries that cannot be looked at stand apart, for the batch to leave them out by name.
@@ -112,7 +93,7 @@ def first_plan(stream: Stream, asked: Asked, rows: DataFrame | None) -> PlanReco
     by_name = {query.name: query for query in asked.queries}
     seeing = replace(asked, look=lambda drafted: look(drafted, rows))
 
-    def of(names: Iterable[str]) -> Asked:
+    def of(names: Iterable[str]) -> PlanRequest:
         return replace(seeing, queries=[by_name[name] for name in names])
 
     try:
@@ -135,7 +116,7 @@ def recorded(draft: Draft) -> PlanRecord:
     return draft.record
 
 
-def live_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) -> LivePlan:
+def restored_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]) -> LivePlan:
     """The plan that a record stands for."""
     queries = {name: one.query for name, one in bound.items()}
     made = restored(stream.name, stream.event_time, record, queries, stream.limits)

@@ -1,0 +1,249 @@
+"""Two checkouts of Weft over the same workloads, by turns: processor seconds of all processes, wall seconds, memory.
+
+    python benchmarks/checkouts.py BEFORE AFTER [--turns 9] [--only NAME] [--page docs/benchmarks-checkouts.md]
+
+Each checkout has a process of its own with one warm session, and does a workload when it is told to: machines are
+noisy, so only what was measured by turns is compared. A checkout uses the packages of the Python that runs this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+HERE = Path(__file__).parent
+TRADES = "ts TIMESTAMP, symbol STRING, venue STRING, side STRING, price DOUBLE, volume INT, bid DOUBLE, ask DOUBLE"
+SMALL_BATCH = 14_000
+BATCHES = 16
+FIRST = 6
+"""So many batches go by before the first that counts: Java compiles."""
+FLIGHTS = HERE.parent / "src" / "weft" / "cli" / "flights.sql"
+UNNESTED = [7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83]
+"""Slides in seconds that have no edges in common: what weaving is for."""
+
+
+# ------------------------------------------------------------------------------------------- the side of a checkout
+
+
+def side(work: Path) -> None:
+    """Do what is asked for on standard input, a word a line, and tell what it took."""
+    # the modules beside this file are those of the checkout
+    sys.path.remove(str(HERE))
+    from thousand import start_spark
+
+    spark = start_spark("6g")
+    spark.sparkContext.setLogLevel("OFF")
+    print("ready", flush=True)
+    for line in sys.stdin:
+        name = line.strip()
+        folder = Path(tempfile.mkdtemp(dir=work))
+        before, began = processor_seconds(), time.perf_counter()
+        batches = WORKLOADS[name](spark, work, folder)
+        taken, processor = time.perf_counter() - began, processor_seconds() - before
+        shutil.rmtree(folder, ignore_errors=True)
+        print(json.dumps({"seconds": taken, "processor": processor, "batch": batches}), flush=True)
+
+
+def processor_seconds() -> float:
+    """Of this process, of Java and of all workers that live."""
+    found = 0.0
+    here = psutil.Process()
+    for process in (here, *here.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        found += times.user + times.system
+    return found
+
+
+def of_thousand(count: int, rows: int) -> Callable[[Any, Path, Path], float | None]:
+    """The first queries of ``thousand.py``, written to the end."""
+
+    def run(spark: Any, work: Path, folder: Path) -> None:
+        from thousand import run_weft
+        from workload_thousand import queries, write_trades
+
+        run_weft(spark, write_trades(work, rows), queries(1_000)[:count], folder / "out")
+
+    return run
+
+
+def demo(spark: Any, work: Path, folder: Path) -> None:
+    """The demo's 72 queries over its flights."""
+    from weft import Engine
+
+    engine = Engine(spark).stream("flights", spark.read.parquet(str(work / "flights.parquet")), "ts")
+    engine.sql(FLIGHTS.read_text())
+    engine.run().write(str(folder / "out"))
+
+
+def live(queries: Callable[[], str], rows: int) -> Callable[[Any, Path, Path], float]:
+    """Micro-batches from files, one each; the median second of those after the first ones."""
+
+    def run(spark: Any, work: Path, folder: Path) -> float:
+        from weft import Engine
+
+        feed = small_files(work, rows)
+        stream = spark.readStream.schema(TRADES).option("maxFilesPerTrigger", 1).parquet(str(feed))
+        engine = Engine(spark).stream("trades", stream, "ts")
+        engine.sql(queries())
+        started = engine.start(str(folder / "checkpoint"), available_now=True)
+        seconds: list[float] = []
+        started.job.listeners = [*started.job.listeners, lambda job, last: seconds.append(last.counts["seconds"])]
+        started.await_termination()
+        return statistics.median(seconds[FIRST:])
+
+    return run
+
+
+def small_files(work: Path, rows: int) -> Path:
+    """The first trades, a file a batch."""
+    import pyarrow.parquet as pq
+
+    from workload_thousand import write_trades
+
+    feed = work / f"feed-{rows}"
+    if not feed.exists():
+        making = work / f"making-{os.getpid()}-{rows}"
+        making.mkdir()
+        table = pq.read_table(write_trades(work, 1_000_000))
+        for number in range(BATCHES):
+            pq.write_table(table.slice(number * rows, rows), making / f"{number:03}.parquet")
+        making.rename(feed)
+    return feed
+
+
+def thousand_texts() -> str:
+    """The thousand queries as one file."""
+    from workload_thousand import queries, query_file
+
+    return query_file(queries(1_000))
+
+
+def unnested_texts() -> str:
+    """Queries whose windows do not nest: three aggregates over windows of many slides."""
+    made = []
+    for number, slide in enumerate(UNNESTED):
+        for times, function in ((3, "avg(price)"), (7, "max(price)"), (11, "sum(volume)")):
+            window = f"window(ts, '{slide * times} seconds', '{slide} seconds')"
+            made.append(
+                f"-- name: u{number}_{times}\nSELECT symbol, window.start, {function} AS a FROM trades "
+                f"GROUP BY symbol, {window}"
+            )
+    return ";\n".join(made)
+
+
+WORKLOADS: dict[str, Callable[[Any, Path, Path], float | None]] = {
+    "thousand.py, 1 query": of_thousand(1, 5_000_000),
+    "thousand.py, 100 queries": of_thousand(100, 5_000_000),
+    "thousand.py, 1,000 queries": of_thousand(1_000, 5_000_000),
+    "the demo's workload": demo,
+    f"live, 1,000 queries, {SMALL_BATCH:,} rows a batch": live(thousand_texts, SMALL_BATCH),
+    "live, 60 queries that do not nest, 60,000 rows a batch": live(unnested_texts, 60_000),
+}
+
+
+# -------------------------------------------------------------------------------------------------- both by turns
+
+
+class Side:
+    """The process of a checkout."""
+
+    def __init__(self, checkout: Path, work: Path) -> None:
+        path = os.pathsep.join([str(checkout / "src"), str(checkout / "benchmarks")])
+        command = [sys.executable, str(HERE / "checkouts.py"), "--side", str(work)]
+        self._log = work / f"{checkout.name}.log"
+        pipe = subprocess.PIPE
+        environment = {**os.environ, "PYTHONPATH": path}
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=log, text=True)
+        self._answer()
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(("ready", "{")):
+                return line
+        raise SystemExit(self._log.read_text()[-3000:])
+
+    def run(self, workload: str) -> dict[str, Any]:
+        """Do a workload once."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(workload + "\n")
+        self._process.stdin.flush()
+        found: dict[str, Any] = json.loads(self._answer())
+        return found
+
+    def end(self) -> None:
+        """Let it go."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def lines(sides: dict[str, Side], names: list[str], turns: int) -> Iterator[str]:
+    """The table, a line a workload."""
+    yield "| workload | measured | before | after | after / before |"
+    yield "|---|---|---|---|---|"
+    for name in names:
+        for one in sides.values():
+            one.run(name)  # the first time is for Java to compile
+        found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
+        for turn in range(turns):
+            for at in list(sides) if turn % 2 else reversed(list(sides)):
+                found[at].append(sides[at].run(name))
+        for what, unit in (("processor", "processor s"), ("seconds", "s"), ("batch", "s a batch")):
+            values = {at: [run[what] for run in runs] for at, runs in found.items()}
+            if values["before"][0] is None:
+                continue
+            ratios = sorted(after / before for before, after in zip(values["before"], values["after"], strict=True))
+            middle = {at: statistics.median(some) for at, some in values.items()}
+            yield (
+                f"| {name} | {unit} | {middle['before']:.2f} | {middle['after']:.2f} "
+                f"| {middle['after'] / middle['before']:.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f}) |"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkouts", nargs="*", type=Path)
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--only", action="append")
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--side", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.side:
+        side(options.side)
+        return
+    before, after = options.checkouts
+    from weft.cli.demo import flights_file
+
+    with tempfile.TemporaryDirectory(prefix="weft-checkouts-") as work:
+        flights_file(Path(work))
+        sides = {"before": Side(before.resolve(), Path(work)), "after": Side(after.resolve(), Path(work))}
+        names = [name for name in WORKLOADS if not options.only or any(part in name for part in options.only)]
+        made = []
+        for line in lines(sides, names, options.turns):
+            print(line, flush=True)
+            made.append(line)
+        for one in sides.values():
+            one.end()
+    if options.page:
+        options.page.write_text("\n".join(made) + "\n")
+
+
+if __name__ == "__main__":
+    main()
