@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from weft.optimize import sampled
 from weft.spark import step
 
 ANSI = "spark.sql.ansi.enabled"
+CUT = "WEFT_TEST_CUT"
+"""The environment variable that tells who cuts rows into slices: jvm, workers or driver."""
 REDUCTIONS = 14
 """How many smaller trials a difference is worth."""
 
@@ -34,7 +37,7 @@ class Trial:
 
 def weft_rows(spark: Any, stream: Stream, queries: Sequence[Asked]) -> dict[str, Rows | WeftError]:
     """Weft's answers to all queries in one run; a query that failed by its data has its error instead."""
-    engine = weft.Engine(spark)
+    engine = weft.Engine(spark, cut=cut_engine())
     engine.stream(stream.name, stream.frame(spark), event_time=stream.event_time)
     names = engine.sql("\n".join(query.statement for query in queries))
     assert names == [query.name for query in queries], names
@@ -44,6 +47,11 @@ def weft_rows(spark: Any, stream: Stream, queries: Sequence[Asked]) -> dict[str,
     fine = [name for name in names if name not in found]
     found.update(zip(fine, compare.collected(answers[name] for name in fine), strict=True))
     return found
+
+
+def cut_engine() -> Any:
+    """Who cuts rows into slices, if a test does not say it."""
+    return os.environ.get(CUT, "jvm")
 
 
 @contextmanager

@@ -1,13 +1,14 @@
 """Rows to slices by compiled kernels: Spark projects keys, arguments and predicates, kernels aggregate them.
 
-The same slices as ``weft.spark.rows`` makes in the JVM, and in the same columns, so that nobody downstream sees which
-engine made them; in the workers, or in the driver's process on rows that are brought there.
+The same slices as ``weft.spark.rows`` makes in the JVM, in the workers or, on rows that are brought there, in the
+driver's process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -15,20 +16,22 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
+from weft.plan.cut_engine import CutEngine
 from weft.plan.layout import key_type, layouts
 from weft.plan.model import BITS, Plan, batched
 from weft.query.model import Expression
 from weft.spark.fetching import arrow_schema, arrow_type, brought
 from weft.spark.rows import (
-    _askers,
-    _bits,
-    _guarded,
-    _not_longer,
+    bits_text,
     event_micros,
+    guarded_text,
+    length_checked,
     length_text,
     predicate_text,
+    values_asked,
 )
-from weft.step.bucketing import BUNDLE, BUNDLE_TYPES, Buckets, bundled
+from weft.step.arriving import Bundles, filled, laid_out
+from weft.step.bucketing import BUNDLE_TYPES, Buckets, bundled
 from weft.step.cutting import BAD, TIME, WORD, Counts, Cut, Cutter, Cutting, unlifted
 from weft.step.state import GROUPING
 
@@ -38,36 +41,9 @@ COUNTED = {"rows": "sum", "without_time": "sum", "bad": "sum", "smallest": "min"
 """How the counts of tasks become those of all."""
 
 
-@dataclass(frozen=True)
-class KernelPlan:
-    """What kernels cut of a plan: some of its groupings, as a plan of their own.
-
-    Examples
-    --------
-    ``KernelPlan.of(plan, rows)``, then one of :func:`cut_here`, :func:`cut_in_workers` and :func:`cut_into_buckets`;
-    the groupings of :func:`left_to_jvm` are not among those.
-    """
-
-    whole: Plan
-    numbers: tuple[int, ...]
-    """The groupings' numbers in the whole plan."""
-
-    @classmethod
-    def of(cls, plan: Plan, rows: DataFrame) -> KernelPlan:
-        """All groupings that kernels can cut."""
-        left = left_to_jvm(plan, rows)
-        return cls(plan, tuple(number for number in range(len(plan.groupings)) if number not in left))
-
-    @property
-    def plan(self) -> Plan:
-        """Only the groupings that kernels cut, with their queries and predicates."""
-        groupings = tuple(self.whole.groupings[number] for number in self.numbers)
-        return replace(self.whole, groupings=groupings, queries=tuple(q for some in groupings for q in some.queries))
-
-    def names(self) -> dict[int, dict[str, str]]:
-        """By a grouping's number: columns of the JVM's aggregation, and what they are called within the grouping."""
-        columns = layouts(self.whole)
-        return {number: columns[number].names(number, self.whole.groupings[number]) for number in self.numbers}
+def engine_for(plan: Plan, rows: DataFrame, wished: CutEngine) -> CutEngine:
+    """The engine that cuts rows for a plan: the one that is wished for, or the JVM where kernels cannot cut it all."""
+    return "jvm" if not plan.groupings or (wished != "jvm" and left_to_jvm(plan, rows)) else wished
 
 
 def left_to_jvm(plan: Plan, rows: DataFrame) -> dict[int, str]:
@@ -109,18 +85,18 @@ def projected(rows: DataFrame, plan: Plan, mark: str | None = None) -> DataFrame
 
 
 def _word(conditions: Iterable[str]) -> str:
-    return f"CASE WHEN {TIME} IS NULL THEN 0L ELSE {_bits(conditions)} END"
+    return f"CASE WHEN {TIME} IS NULL THEN 0L ELSE {bits_text(conditions)} END"
 
 
 def _evaluated(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
     """Keys and arguments by the names of their columns, and those that are refused where they are too long."""
     evaluated: dict[str, str] = {}
     checked: dict[str, str] = {}
-    for (name, expression), askers in _askers(plan).items():
-        evaluated[name] = _timely(expression, _guarded(plan, expression, {asked.rows for asked in askers}))
+    for (name, expression), askers in values_asked(plan).items():
+        evaluated[name] = _timely(expression, guarded_text(plan, expression, {asked.rows for asked in askers}))
         length = next((text for asked in askers if (text := length_text(name, asked.kept))), None)
         if length is not None:
-            checked[name] = _not_longer(name, length, plan.limits.value_bytes)
+            checked[name] = length_checked(name, length, plan.limits.value_bytes)
     return evaluated, checked
 
 
@@ -129,17 +105,21 @@ def _timely(expression: Expression, text: str) -> str:
     return text if expression.column is not None else f"CASE WHEN {TIME} IS NOT NULL THEN {text} END"
 
 
-def cut_here(rows: DataFrame, kernel: KernelPlan, mark: str | None = None) -> Cut:
-    """The slices of all rows, which are brought to this process; tables by the numbers of the whole plan."""
-    table = brought(projected(rows, kernel.plan, mark))
-    cutting = Cutting(Cutter(kernel.plan))
+def cut_here(rows: DataFrame, plan: Plan) -> Cut:
+    """The slices of all rows, which are brought to this process."""
+    return cut_table(brought(projected(rows, plan)), plan)
+
+
+def cut_table(rows: pa.Table, plan: Plan) -> Cut:
+    """The slices of projected rows."""
+    cutting = Cutting(Cutter(plan))
     found: dict[int, list[pa.Table]] = {}
-    for number, slices in cutting.slices(table.to_batches()):
-        found.setdefault(kernel.numbers[number], []).append(slices)
+    for number, slices in cutting.slices(rows.to_batches()):
+        found.setdefault(number, []).append(slices)
     return Cut({number: pa.concat_tables(tables) for number, tables in found.items()}, cutting.counts)
 
 
-def cut_in_workers(rows: DataFrame, kernel: KernelPlan, counts: str, mark: str | None = None) -> DataFrame:
+def cut_in_workers(rows: DataFrame, plan: Plan, counts: str, mark: str | None = None) -> DataFrame:
     """The slices of all rows, made in the workers, in the columns of the JVM's aggregation; a slice may come twice.
 
     Parameters
@@ -147,31 +127,39 @@ def cut_in_workers(rows: DataFrame, kernel: KernelPlan, counts: str, mark: str |
     counts
         The name under which Spark observes the fields of ``Counts``.
     """
-    frame = projected(rows, kernel.plan, mark)
-    schema = sliced_schema(frame, kernel)
-    sliced = frame.mapInArrow(cutting_task(kernel, arrow_schema(frame), sliced_types(schema)), schema)
-    return _counted(sliced, counts)
+    frame = projected(rows, plan, mark)
+    schema, names, came = with_counts(sliced_schema(frame, plan)), slot_names(plan), arrow_schema(frame)
+    columns = arrow_columns(schema)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        cutting = Cutting(Cutter(plan))
+        for number, table in cutting.slices(typed(batches, came)):
+            own = laid_out(number, table, names[number])
+            yield from filled(own, len(table), columns).combine_chunks().to_batches()
+        yield from filled(counts_row(cutting.counts), 1, columns).to_batches()
+
+    return _observed(frame.mapInArrow(run, schema), counts)
 
 
-def cut_into_buckets(
-    rows: DataFrame, kernel: KernelPlan, buckets: int, counts: str, mark: str | None = None
-) -> DataFrame:
+def cut_into_buckets(rows: DataFrame, plan: Plan, buckets: int, counts: str) -> tuple[DataFrame, Bundles]:
     """The slices of all rows, made in the workers, as bundles: a record a task, bucket and grouping.
 
     Much faster than :func:`cut_in_workers` where slices are many, as Spark need not look at each.
     """
-    frame = projected(rows, kernel.plan, mark)
-    places, came = Buckets(kernel.whole, buckets), arrow_schema(frame)
+    frame = projected(rows, plan)
+    places, came = Buckets(plan, buckets), arrow_schema(frame)
+    schema = with_counts(StructType([StructField(item.name, from_arrow_type(item.type)) for item in BUNDLE_TYPES]))
+    columns = arrow_columns(schema)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        cutting = Cutting(Cutter(kernel.plan))
-        for place, table in cutting.slices(typed(batches, came)):
-            yield with_counts(bundled(places.bundles(kernel.numbers[place], table)), {})
-        told = counts_row(cutting.counts)
-        yield with_counts(pa.RecordBatch.from_pylist([{}], BUNDLE_TYPES), told)
+        cutting = Cutting(Cutter(plan))
+        for number, table in cutting.slices(typed(batches, came)):
+            bundles = bundled(places.bundles(number, table))
+            yield from filled(dict(zip(bundles.column_names, bundles, strict=True)), len(bundles), columns).to_batches()
+        yield from filled(counts_row(cutting.counts), 1, columns).to_batches()
 
-    schema = f"{BUNDLE}, " + ", ".join(f"{COUNT}{name} bigint" for name in COUNTED)
-    return _counted(frame.mapInArrow(run, schema), counts)
+    arrival = Bundles(arrow_columns(sliced_schema(frame, plan)), slot_names(plan))
+    return _observed(frame.mapInArrow(run, schema), counts), arrival
 
 
 def typed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -180,14 +168,7 @@ def typed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.R
         yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
 
 
-def with_counts(batch: pa.RecordBatch, counts: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """A record with columns for counts."""
-    for name in COUNTED:
-        batch = batch.append_column(f"{COUNT}{name}", counts.get(f"{COUNT}{name}", pa.nulls(len(batch), pa.int64())))
-    return batch
-
-
-def _counted(sliced: DataFrame, counts: str) -> DataFrame:
+def _observed(sliced: DataFrame, counts: str) -> DataFrame:
     """What tasks give, without the rows in which they tell their counts: these Spark observes."""
     observed = sliced.observe(
         counts, *(F.expr(f"{function}({COUNT}{name})").alias(name) for name, function in COUNTED.items())
@@ -195,40 +176,33 @@ def _counted(sliced: DataFrame, counts: str) -> DataFrame:
     return observed.where(f"{GROUPING} IS NOT NULL").drop(*(f"{COUNT}{name}" for name in COUNTED))
 
 
-def sliced_schema(frame: DataFrame, kernel: KernelPlan) -> StructType:
-    """The columns of slices, and those of counts: kernels tell by cutting no rows."""
-    nothing = Cutter(kernel.plan).cut(arrow_schema(frame).empty_table())
+def slot_names(plan: Plan) -> list[dict[str, str]]:
+    """By a grouping's number: columns of the JVM's aggregation, and what they are called within the grouping."""
+    columns = layouts(plan)
+    return [columns[number].names(number, grouping) for number, grouping in enumerate(plan.groupings)]
+
+
+def sliced_schema(frame: DataFrame, plan: Plan) -> StructType:
+    """The columns of slices: kernels tell by cutting no rows."""
+    nothing = Cutter(plan).cut(arrow_schema(frame).empty_table())
     kinds: dict[str, DataType] = {GROUPING: IntegerType()}
     own = {item.name: item.dataType for item in frame.schema}
-    for table, (number, names) in zip(nothing.tables.values(), kernel.names().items(), strict=True):
-        keys = kernel.whole.groupings[number].key_columns
+    for number, names in enumerate(slot_names(plan)):
+        keys = plan.groupings[number].key_columns
         for slot, name in names.items():
-            arrow = table.schema.field(name).type
+            arrow = nothing.tables[number].schema.field(name).type
             kinds[slot] = own[name] if name in keys else from_arrow_type(arrow, prefer_timestamp_ntz=True)
-    kinds |= {f"{COUNT}{name}": LongType() for name in COUNTED}
     return StructType([StructField(name, kind) for name, kind in kinds.items()])
 
 
-def sliced_types(schema: StructType) -> pa.Schema:
+def with_counts(schema: StructType) -> StructType:
+    """A schema with columns for counts."""
+    return StructType([*schema.fields, *(StructField(f"{COUNT}{name}", LongType()) for name in COUNTED)])
+
+
+def arrow_columns(schema: StructType) -> pa.Schema:
     """The same in Arrow's types."""
     return pa.schema([pa.field(item.name, arrow_type(item.dataType)) for item in schema])
-
-
-def cutting_task(
-    kernel: KernelPlan, came: pa.Schema, schema: pa.Schema
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a Spark task does with projected rows."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        cutting, names = Cutting(Cutter(kernel.plan)), kernel.names()
-        for place, table in cutting.slices(typed(batches, came)):
-            number = kernel.numbers[place]
-            own = {slot: table.column(name) for slot, name in names[number].items()}
-            own[GROUPING] = pa.repeat(pa.scalar(number, pa.int32()), len(table))
-            yield from laid_out(own, len(table), schema)
-        yield from laid_out(counts_row(cutting.counts), 1, schema)
-
-    return run
 
 
 def counts_row(counts: Counts) -> dict[str, pa.Array]:
@@ -236,8 +210,7 @@ def counts_row(counts: Counts) -> dict[str, pa.Array]:
     return {f"{COUNT}{item.name}": pa.array([getattr(counts, item.name)], pa.int64()) for item in fields(counts)}
 
 
-def laid_out(columns: Mapping[str, pa.Array | pa.ChunkedArray], length: int, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """Columns under a schema, NULL where they have none."""
-    arrays = [columns[item.name] if item.name in columns else pa.nulls(length, item.type) for item in schema]
-    table = pa.Table.from_arrays(arrays, schema.names).cast(schema)
-    return list(table.combine_chunks().to_batches())
+def read_counts(observed: Mapping[str, Any]) -> Counts:
+    """What Spark observed; nothing where there was no task."""
+    extremes = {name: observed[name] for name in ("smallest", "largest")}
+    return Counts(**{name: observed[name] or 0 for name in ("rows", "without_time", "bad")}, **extremes)

@@ -22,11 +22,10 @@ from weft.plan.placing import PARTS, hash_cuts, whole_groupings
 from weft.step.parts import HASH
 
 SEED = 0x9E3779B97F4A7C15
-BUNDLE = "bucket int, grouping int, node int, slices binary"
-"""The columns of bundles, as Spark writes them."""
 BUNDLE_TYPES = pa.schema(
     [("bucket", pa.int32()), ("grouping", pa.int32()), ("node", pa.int32()), ("slices", pa.binary())]
 )
+"""The columns of bundles, as they travel."""
 
 
 @dataclass(frozen=True, slots=True)

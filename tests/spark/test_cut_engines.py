@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -11,15 +10,13 @@ import pytest
 from pyspark.sql import functions as F
 
 import weft
-from cut_engines import by_workers, differences
 from oracle.generate import Workload, shape, workload
+from spark.cut_engines import by_here, by_workers, differences, own_tables
 from weft.plan.model import Plan
 from weft.spark.fetching import brought
-from weft.spark.kernel_cut import KernelPlan, cut_here, cut_into_buckets, left_to_jvm
+from weft.spark.kernel_cut import cut_into_buckets, engine_for, left_to_jvm
 from weft.spark.step import tuned
-from weft.step.bucketing import unbundled
 from weft.step.cutting import Counts, Cutter
-from weft.step.parts import HASH
 
 SEEDS = range(12)
 QUERIES = """
@@ -77,29 +74,26 @@ EXPECTED = Counts(rows=1960, without_time=40, bad=40, smallest=0, largest=1999 *
 
 
 def test_what_cannot_be_read_is_counted_and_evaluated_for_nobody(rows: Any, plan: Plan) -> None:
-    kernel = KernelPlan.of(plan, rows)
-    here = cut_here(rows, kernel, "mark")
+    here = by_here(rows, plan, "mark")
     assert here.counts == EXPECTED
-    tables, counts = by_workers(rows, kernel, "mark")
+    tables, counts = by_workers(rows, plan, "mark")
     assert counts == EXPECTED
     good = list(differences(rows.where("mark IS NULL").drop("mark"), plan))
     assert not good, good
-    assert {number: len(table) for number, table in tables.items()}.keys() == here.tables.keys()
+    assert tables.keys() == here.tables.keys()
 
 
 def test_bundles_hold_the_slices_of_all_tasks(rows: Any, plan: Plan) -> None:
-    kernel = KernelPlan.of(plan, rows)
+    good = rows.where("mark IS NULL")
     with tuned(rows.sparkSession):
-        frame = cut_into_buckets(rows, kernel, 3, "counted", "mark")
+        frame, arrival = cut_into_buckets(good, plan, 3, "counted")
         bundles = brought(frame.repartitionById(3, F.col("bucket")))
-    found: dict[int, list[pa.Table]] = defaultdict(list)
-    for batch in bundles.to_batches():
-        for bundle in unbundled(batch):
-            assert 0 <= bundle.bucket < 3
-            found[bundle.grouping].append(bundle.slices.drop_columns([HASH]))
-    here, cutter = cut_here(rows, kernel, "mark"), Cutter(kernel.plan)
-    for place, number in enumerate(kernel.numbers):
-        merged = cutter.merged(place, [*found[number], found[number][0].slice(0, 0)])
+    assert set(bundles.column("bucket").to_pylist()) <= {0, 1, 2}
+    tables = [table for batch in bundles.to_batches() for table in arrival.tables(bytes(batch.serialize()))]
+    found = own_tables(plan, pa.concat_tables(tables))
+    here, cutter = by_here(good, plan), Cutter(plan)
+    for number, table in found.items():
+        merged = cutter.merged(number, [table, table.slice(0, 0)])
         assert len(merged) == len(here.tables[number])
         assert merged.schema.equals(here.tables[number].schema)
 
@@ -119,6 +113,6 @@ def test_what_goes_to_the_jvm_is_said(spark: Any, key: str, call: str, reason: s
     engine.sql(f"SELECT window, {call} AS n FROM rows GROUP BY window(ts, '1 second'), {key}")
     (plan,) = engine.plans()
     left = left_to_jvm(plan, rows)
-    assert KernelPlan.of(plan, rows).numbers == ((0,) if reason is None else ())
+    assert engine_for(plan, rows, "workers") == ("workers" if reason is None else "jvm")
     assert list(left) == ([] if reason is None else [0])
     assert reason is None or reason in left[0]

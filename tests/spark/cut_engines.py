@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oracle.compare import plain
-from weft.plan.layout import layouts
 from weft.plan.model import Grouping, Plan
-from weft.spark.fetching import brought
-from weft.spark.kernel_cut import KernelPlan, cut_here, cut_in_workers, projected
+from weft.spark.fetching import brought, observed_by
+from weft.spark.kernel_cut import cut_in_workers, cut_table, left_to_jvm, projected, read_counts, slot_names
 from weft.spark.rows import slices
 from weft.spark.step import tuned
-from weft.step.cutting import Counts, Cutter
+from weft.step.cutting import Counts, Cut, Cutter
 from weft.step.retained import partial_columns
 from weft.step.state import GROUPING
 
@@ -34,22 +33,30 @@ def by_jvm(rows: Any, plan: Plan) -> Tables:
         return own_tables(plan, brought(cut.frame))
 
 
-def by_workers(rows: Any, kernel: KernelPlan, mark: str | None = None) -> tuple[Tables, Counts]:
+def by_workers(rows: Any, plan: Plan, mark: str | None = None) -> tuple[Tables, Counts]:
     """Those that kernels make in workers, and what they counted."""
     with tuned(rows.sparkSession):
-        frame = cut_in_workers(rows, kernel, "counted", mark)
-        tables = own_tables(kernel.whole, brought(frame), kernel.numbers)
-        metrics = frame._jdf.queryExecution().observedMetrics().apply("counted")
-    names = list(metrics.schema().fieldNames())
-    return tables, Counts(**{name: metrics.get(at) for at, name in enumerate(names)})
+        frame = cut_in_workers(rows, plan, "counted", mark)
+        tables = own_tables(plan, brought(frame))
+        return tables, read_counts(observed_by(frame, "counted"))
 
 
-def own_tables(plan: Plan, table: pa.Table, numbers: Any = None) -> Tables:
+def by_here(rows: Any, plan: Plan, mark: str | None = None) -> Cut:
+    """Those that kernels make in this process."""
+    return cut_table(brought(projected(rows, plan, mark)), plan)
+
+
+def lifted(plan: Plan, rows: Any) -> Plan:
+    """The groupings that kernels can cut, as a plan of their own: arguments are evaluated for those who ask for them."""
+    left = left_to_jvm(plan, rows)
+    groupings = tuple(grouping for number, grouping in enumerate(plan.groupings) if number not in left)
+    return replace(plan, groupings=groupings, queries=tuple(q for grouping in groupings for q in grouping.queries))
+
+
+def own_tables(plan: Plan, table: pa.Table) -> Tables:
     """Slices as the aggregation gives them, by grouping and with its names."""
-    columns = layouts(plan)
     found = {}
-    for number in range(len(plan.groupings)) if numbers is None else numbers:
-        names = columns[number].names(number, plan.groupings[number])
+    for number, names in enumerate(slot_names(plan)):
         own = table.filter(pc.equal(table.column(GROUPING), number))
         found[number] = own.select(list(names)).rename_columns(list(names.values()))
     return found
@@ -154,31 +161,29 @@ def magnitudes(rows: pa.Table, cutter: Cutter) -> pa.Table:
 
 def differences(rows: Any, plan: Plan) -> Iterator[str]:
     """Where the slices of kernels, in workers and here, are not those of the JVM."""
-    kernel = KernelPlan.of(plan, rows)
-    if not kernel.numbers:
+    plan = lifted(plan, rows)
+    if not plan.groupings:
         return
-    # without the groupings that are not compared: arguments are evaluated for rows that somebody asks about
-    jvm = by_jvm(rows, kernel.plan)
-    workers, counts = by_workers(rows, kernel)
-    here = cut_here(rows, kernel)
+    jvm = by_jvm(rows, plan)
+    workers, counts = by_workers(rows, plan)
+    here = by_here(rows, plan)
     if counts != here.counts:
         yield f"counts: workers {counts}, here {here.counts}"
-    cutter = Cutter(kernel.plan)
-    block = brought(projected(rows, kernel.plan))
+    cutter = Cutter(plan)
+    block = brought(projected(rows, plan))
     loud = cutter.cut(magnitudes(block, cutter)).tables
-    for place, number in enumerate(kernel.numbers):
-        grouping = plan.groupings[number]
+    for number, grouping in enumerate(plan.groupings):
         judge = Judge(grouping, {})
-        judge = Judge(grouping, judge.read(loud[place]))
-        expected = judge.read(jvm[place])
-        nothing = jvm[place].slice(0, 0)
+        judge = Judge(grouping, judge.read(loud[number]))
+        expected = judge.read(jvm[number])
+        nothing = jvm[number].slice(0, 0)
         for where, tables in (("workers", workers), ("here", here.tables)):
             table = tables.get(number, nothing)
             if not same_types(table.schema, nothing.schema):
                 yield f"{where}: {table.schema} instead of {nothing.schema}"
                 continue
             halves = [table.slice(0, len(table) // 2), table.slice(len(table) // 2)]
-            for how, found in (("once", cutter.merged(place, halves)), ("again", cutter.merged(place, [table] * 2))):
+            for how, found in (("once", cutter.merged(number, halves)), ("again", cutter.merged(number, [table] * 2))):
                 if how == "once" and (wrong := judge.difference(judge.read(found), expected, ties=where == "workers")):
                     yield f"{where}, grouping {number}: {wrong}"
                 if how == "again" and judge.read(found).keys() != expected.keys():
