@@ -7,8 +7,8 @@ As a script it makes as many runs as it is told and prints the counts::
     python tests/live/equal_streams.py late 100      # rows later than allowed against the naive model
     python tests/live/equal_streams.py changes 4     # 50 random adds and drops each
 
-With ``WEFT_TEST_FINALS=executors`` finals run there, in two buckets; with ``WEFT_TEST_CUT=workers`` or ``driver`` compiled
-kernels cut the rows.
+With ``WEFT_TEST_FINALS=executors`` finals run there, in two buckets; with ``WEFT_TEST_CUT=workers`` or ``driver``
+compiled kernels cut the rows.
 """
 
 from __future__ import annotations

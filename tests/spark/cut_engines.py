@@ -47,7 +47,7 @@ def by_here(rows: Any, plan: Plan, mark: str | None = None) -> Cut:
 
 
 def lifted(plan: Plan, rows: Any) -> Plan:
-    """The groupings that kernels can cut, as a plan of their own: arguments are evaluated for those who ask for them."""
+    """The groupings that kernels can cut, as a plan of their own: values are evaluated for those who ask for them."""
     left = left_to_jvm(plan, rows)
     groupings = tuple(grouping for number, grouping in enumerate(plan.groupings) if number not in left)
     return replace(plan, groupings=groupings, queries=tuple(q for grouping in groupings for q in grouping.queries))

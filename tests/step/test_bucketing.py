@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from weft.algebra.registry import AGGREGATES
-from weft.plan.build import build
+from weft.optimize.planner import PlanRequest
+from weft.optimize.planner import plan as planned
 from weft.plan.forest import Tree
 from weft.plan.model import BoundCall, BoundQuery, Plan
 from weft.query.sparksql import parse_file
@@ -32,7 +33,7 @@ def plan_of(*keys: str) -> Plan:
         calls = tuple(BoundCall(call, (), AGGREGATES["count"].kept(()), pa.int64()) for call in query.calls)
         kinds = tuple(pa.string() for _ in query.keys)
         queries.append(BoundQuery(query, calls, kinds, pa.timestamp("us", "UTC"), ("window", "n")))
-    return build("t", "ts", queries)
+    return planned(PlanRequest("t", "ts", queries)).plan
 
 
 def cut(plan: Plan, rows: int, seed: int) -> dict[int, pa.Table]:

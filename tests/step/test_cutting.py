@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from weft.algebra.aggregates.counts import counted
 from weft.algebra.lifting import NotLiftedError, lift_of
 from weft.algebra.registry import AGGREGATES as REGISTRY
+from weft.optimize.planner import PlanRequest
+from weft.optimize.planner import plan as planned
 from weft.plan.asking import argument_column
-from weft.plan.build import build
 from weft.plan.model import BITS, BoundCall, BoundQuery, Grouping, Plan, Predicate
 from weft.query.sparksql import parse_file
 from weft.slicing.progression import Progression
@@ -77,8 +78,12 @@ def some_query(rnd: random.Random, name: str) -> BoundQuery:
     return bound(name, f"SELECT {outputs} FROM t {where} GROUP BY {groups}")
 
 
+def plan_of(queries: list[BoundQuery]) -> Plan:
+    return planned(PlanRequest("t", "ts", queries)).plan
+
+
 def some_plan(rnd: random.Random) -> Plan:
-    plan = build("t", "ts", [some_query(rnd, f"q{number}") for number in range(rnd.randint(1, 6))])
+    plan = plan_of([some_query(rnd, f"q{number}") for number in range(rnd.randint(1, 6))])
     groupings = [replace(grouping, conditional=rnd.random() < 0.4) for grouping in plan.groupings]
     return replace(plan, groupings=tuple(groupings), ordered=rnd.random() < 0.3)
 
@@ -343,7 +348,7 @@ def test_more_combinations_than_numbers_are_combined() -> None:
 
 
 def test_rows_that_cannot_be_read_are_counted_and_left_out() -> None:
-    plan = build("t", "ts", [bound("q", "SELECT window, count(*) AS n FROM t GROUP BY window(ts, '1 second')")])
+    plan = plan_of([bound("q", "SELECT window, count(*) AS n FROM t GROUP BY window(ts, '1 second')")])
     rows = pa.table({TIME: pa.array([None, None, 5, 3], pa.int64()), BAD: [True, False, False, False]})
     cut = Cutter(plan).cut(rows)
     assert cut.counts == Counts(rows=3, without_time=1, bad=1, smallest=3, largest=5)
@@ -352,9 +357,7 @@ def test_rows_that_cannot_be_read_are_counted_and_left_out() -> None:
 
 def test_what_kernels_cannot_make_is_named_with_the_reason() -> None:
     texts = ["sum(w)", "count(*)"]
-    plan = build(
-        "t",
-        "ts",
+    plan = plan_of(
         [
             bound(f"q{n}", f"SELECT {k}, {text} FROM t GROUP BY window(ts, '1 second'), {k}")
             for n, (k, text) in enumerate(zip("ks", texts, strict=True))
