@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 import weft
 from oracle.generate import Workload, shape, workload
 from spark.cut_engines import by_here, by_workers, differences, own_tables
+from weft.errors import WeftError
 from weft.plan.model import Plan
 from weft.spark.fetching import brought
 from weft.spark.kernel_cut import cut_into_buckets, engine_for, left_to_jvm
@@ -116,3 +117,28 @@ def test_what_goes_to_the_jvm_is_said(spark: Any, key: str, call: str, reason: s
     assert engine_for(plan, rows, "workers") == ("workers" if reason is None else "jvm")
     assert list(left) == ([] if reason is None else [0])
     assert reason is None or reason in left[0]
+    engine.cut = "workers"
+    told = engine.explain()
+    assert ("by compiled kernels" in told) == (reason is None)
+    assert reason is None or reason in told
+
+
+@pytest.mark.parametrize("cut", ["jvm", "workers", "driver"])
+def test_a_value_that_stops_a_query_costs_no_other_one_its_answers(spark: Any, rows: Any, cut: Any) -> None:
+    engine = weft.Engine(spark, cut=cut)
+    engine.stream("rows", rows.where("mark IS NULL").drop("mark"), event_time="ts")
+    engine.sql(QUERIES)
+    engine.sql("CREATE VIEW broken AS SELECT window, sum(1 / w) AS s FROM rows GROUP BY window(ts, '10 seconds')")
+    answers = engine.run()
+    assert list(answers.failures) == ["broken"]
+    assert "DIVIDE_BY_ZERO" in str(answers.failures["broken"])
+    assert (answers.totals.rows_read, answers.totals.rows_without_time) == (1960, 40)
+    assert answers["b"].count() == 5 * 18
+    ids = [id for id in range(2000) if id % 50 not in (7, 8) and id % 3]
+    (total,) = answers["c"].selectExpr("sum(s)").first()
+    assert total == pytest.approx(3 * sum(1 / (id % 3) for id in ids))
+
+
+def test_what_is_no_engine_is_refused(spark: Any) -> None:
+    with pytest.raises(WeftError, match="jvm, workers, driver"):
+        weft.Engine(spark, cut="gpu")  # type: ignore[arg-type]

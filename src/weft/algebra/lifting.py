@@ -72,9 +72,11 @@ def _input(function: str, text: str, types: Sequence[pa.DataType]) -> str:
     """An argument of a template; strings that are summed are read by Spark, and of long values to count only a bit."""
     plain = PLAIN.fullmatch(text)
     kind = types[int(plain[1])] if plain else None
+    if plain is None and function == "sum" and any(pa.types.is_string(types[int(at)]) for at in PLAIN.findall(text)):
+        raise NotLiftedError(f"kernels do not read the strings of {text.format(*map(str, types))}")
     if kind is None or pa.types.is_primitive(kind):
         return text
-    if function == "count":
+    if function in {"count", "regr_count"}:
         return f"nvl2({text}, true, null)"
     return f"double({text})" if function == "sum" and pa.types.is_string(kind) else text
 
@@ -148,6 +150,7 @@ _VALUE = OneRow(_itself, _same)
 FUNCTIONS = {
     "sum": OneRow(_itself, _summed),
     "count": OneRow(_counted, _same),
+    "regr_count": OneRow(_counted, _same),
     "count_if": OneRow(_counted_if, _same),
     "min": _VALUE,
     "max": _VALUE,

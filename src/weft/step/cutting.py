@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weft.algebra.aggregates.sums import WIDEST_SAFE_DECIMAL
 from weft.algebra.lifting import PLAIN, NotLiftedError, lift_of
 from weft.algebra.measure import Lift, Lifted
 from weft.algebra.numbers import Array, flatten
 from weft.plan.asking import argument_column
-from weft.plan.layout import may_overflow
 from weft.plan.model import BITS, BoundCall, Grouping, Partial, Plan, Predicate, digest
 from weft.step.cutting_kernels import NONE, Edges, Numbered, accumulated, combined, marked, numbered
 from weft.step.key_codes import value_codes
@@ -93,8 +93,9 @@ class Lifting:
     @classmethod
     def of(cls, partial: Partial, call: BoundCall) -> Lifting:
         """The lifting of a call's partial; refused where the JVM has to make it."""
-        if any(may_overflow(template, call) for template in partial.measure.columns):
-            raise NotLiftedError(f"a slice's own sum of {call.types[0]} may be too large, which the JVM notices")
+        wide = next((kind for kind in call.types if is_wide(kind)), None)
+        if wide is not None and any(template.startswith("sum(") for template in partial.measure.columns):
+            raise NotLiftedError(f"a slice's own sum of {wide} may be too large, which the JVM notices")
         lift = lift_of(partial.measure, call.types)
         arguments = [argument_column(argument, summed=False) for argument in partial.arguments]
         texts = [(text, text.format(*arguments)) for text in lift.inputs]
@@ -109,6 +110,11 @@ class Lifting:
         """Whether it tells slices that hold only NULLs from others, or has a number for them, as counts have."""
         nothing = [pa.nulls(1, columns(name).type) for name, _ in self.inputs]
         return self.lift.rows(nothing, 1).decoded.valid is not None
+
+
+def is_wide(kind: pa.DataType) -> bool:
+    """Whether a type has so many digits that sums of few values may have too many."""
+    return bool(pa.types.is_decimal(kind) and kind.precision > WIDEST_SAFE_DECIMAL)
 
 
 def unlifted(plan: Plan) -> dict[int, str]:

@@ -23,7 +23,7 @@ from weft.plan.cut_engine import CutEngine
 from weft.sources.source import BAD, LiveSource
 from weft.spark.bind import Stream
 from weft.spark.bucket_task import THREADS
-from weft.spark.kernel_cut import engine_for
+from weft.spark.kernel_cut import engine_for, left_to_jvm
 from weft.spark.live.cutting import CutRows, Cutter, cutter_of
 from weft.spark.live.on_executors import OnExecutors, listed, state_of
 from weft.spark.live.planning import LivePlan
@@ -144,8 +144,9 @@ class Runner:
         assert live is not None
         if wished not in self._cutters:
             engine = engine_for(live.plan, self._stream.rows, wished)
-            if engine != wished and live.plan.groupings:
-                LOG.info("rows are cut in the JVM, as compiled kernels cannot cut all groupings of the plan")
+            if engine != wished:
+                for number, reason in left_to_jvm(live.plan, self._stream.rows).items():
+                    LOG.info("rows are cut in the JVM, as kernels cannot cut %s: %s", live.ids[number], reason)
             self._cutters[wished] = cutter_of(live, engine, None if self._source.letters is None else BAD)
         return self._cutters[wished]
 
