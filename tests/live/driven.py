@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from oracle.trial import cut_engine
 from weft.catalog import create_catalog
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
@@ -21,6 +22,7 @@ from weft.job.patience import Patience
 from weft.job.records import CheckpointSettings
 from weft.job.sink import CommittedBatch
 from weft.optimize.weaving import Weaving
+from weft.plan.cut_engine import CutEngine
 from weft.query.limits import DEFAULT, Limits
 from weft.sources.source import LiveSource
 from weft.spark.bind import Stream
@@ -90,6 +92,7 @@ class Driven:
         patience: Patience | None = None,
         weaving: Weaving | None = None,
         limits: Limits = DEFAULT,
+        cut: CutEngine | None = None,
         *,
         settle: bool = True,
     ) -> None:
@@ -110,7 +113,7 @@ class Driven:
             LiveSource(stream.rows),
             self.catalog,
             [self.sink],
-            wishes=Wishes(weaving=weaving or Weaving(), finals=place),
+            wishes=Wishes(weaving=weaving or Weaving(), finals=place, cut=cut or cut_engine()),
             patience=patience,
         )
         self.job.recover()

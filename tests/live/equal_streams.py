@@ -7,7 +7,8 @@ As a script it makes as many runs as it is told and prints the counts::
     python tests/live/equal_streams.py late 100      # rows later than allowed against the naive model
     python tests/live/equal_streams.py changes 4     # 50 random adds and drops each
 
-With ``WEFT_TEST_FINALS=executors`` finals run there, in two buckets.
+With ``WEFT_TEST_FINALS=executors`` finals run there, in two buckets; with ``WEFT_TEST_CUT=workers`` or ``driver``
+compiled kernels cut the rows.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from oracle import compare, generate
 from oracle.compare import Rows
 from oracle.data import Stream as Events
 from oracle.generate import Workload
-from oracle.trial import ANSI, sessions
+from oracle.trial import ANSI, cut_engine, sessions
 from weft.catalog import create_catalog
 from weft.job.checkpoint import Checkpoint
 from weft.job.history import History
@@ -87,15 +88,15 @@ class PlannedRunner(Runner):
 
     def follow(self, live: LivePlan, state: State | None = None) -> None:
         super().follow(live, state)
-        made = (self._cutter, self._lists)
-        self._cutter, self._lists = self.planned.spark.setdefault(_key(live.record), made)
+        made = (self._cutters, self._lists)
+        self._cutters, self._lists = self.planned.spark.setdefault(_key(live.record), made)
 
 
 class PlannedJob(Job):
     """A job whose plans need not be made again: planning takes longer than a short stream."""
 
     def __init__(self, planned: Planned, *arguments: Any) -> None:
-        super().__init__(*arguments, wishes=Wishes(finals=finals_place()))
+        super().__init__(*arguments, wishes=Wishes(finals=finals_place(), cut=cut_engine()))
         self.planned = planned
         self.runner.__class__ = PlannedRunner
         self.runner.planned = planned
@@ -217,7 +218,7 @@ def against_append(spark: Any, seed: int, folder: Path) -> int:
     watermarked = files.withWatermark("ts", f"{lateness // SECOND} seconds")
     watermarked.createOrReplaceTempView("s")
     theirs = {name: append(spark.sql(sql(case)), folder / f"spark-{name}") for name, case in cases.items()}
-    engine = Engine(spark).stream("s", files, event_time="ts")
+    engine = Engine(spark, cut=cut_engine()).stream("s", files, event_time="ts")
     engine.sql("".join(f"-- name: {name}\n{sql(case)};\n" for name, case in cases.items()))
     live = engine.start(
         str(folder / "checkpoint"),
@@ -291,7 +292,7 @@ def main(kind: str, runs: int, seconds: float, seed: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             done += one_run(kind, spark, oracle, seed, Path(folder))
         counts = ", ".join(f"{count} {what}" for what, count in done.items())
-        print(f"{kind}, finals: {finals_place()}, up to seed {seed}: equal; {counts}", flush=True)
+        print(f"{kind}, finals: {finals_place()}, cut: {cut_engine()}, up to seed {seed}: equal; {counts}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
     .venv/bin/python tests/oracle/hunt.py 110 20
     .venv/bin/python tests/oracle/hunt.py 3 12 --master 'local-cluster[2,1,1024]'
 
+    WEFT_TEST_CUT=workers .venv/bin/python tests/oracle/hunt.py 20 20
+
 The second form runs on executors that are processes of their own. It is a program because one JVM holds one Spark
 context. The exit code is 0 if every query of every data set gave the rows of Spark.
 """

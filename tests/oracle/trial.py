@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -16,8 +17,11 @@ from oracle.queries import Asked
 from weft.errors import WeftError
 from weft.optimize import sampled
 from weft.spark import step
+from weft.spark.kernel_cut import left_to_jvm
 
 ANSI = "spark.sql.ansi.enabled"
+CUT = "WEFT_TEST_CUT"
+"""The environment variable that tells who cuts rows into slices: jvm, workers or driver."""
 REDUCTIONS = 14
 """How many smaller trials a difference is worth."""
 
@@ -33,8 +37,31 @@ class Trial:
 
 
 def weft_rows(spark: Any, stream: Stream, queries: Sequence[Asked]) -> dict[str, Rows | WeftError]:
-    """Weft's answers to all queries in one run; a query that failed by its data has its error instead."""
+    """Weft's answers to all queries in one run; a query that failed by its data has its error instead.
+
+    Those that only the JVM can cut have a run of their own, or the others would be cut there, too.
+    """
+    apart = set() if cut_engine() == "jvm" else left_queries(spark, stream, queries)
+    found: dict[str, Rows | WeftError] = {}
+    for some in ([one for one in queries if (one.name in apart) == left] for left in (False, True)):
+        found |= answered(spark, stream, some) if some else {}
+    return found
+
+
+def left_queries(spark: Any, stream: Stream, queries: Sequence[Asked]) -> set[str]:
+    """The names of queries that kernels cannot cut."""
     engine = weft.Engine(spark)
+    rows = stream.frame(spark)
+    engine.stream(stream.name, rows, event_time=stream.event_time)
+    engine.sql("\n".join(query.statement for query in queries))
+    (plan,) = engine.plans()
+    left = {query.name for number in left_to_jvm(plan, rows) for query in plan.groupings[number].queries}
+    return left | {name for name, original in plan.same_as.items() if original in left}
+
+
+def answered(spark: Any, stream: Stream, queries: Sequence[Asked]) -> dict[str, Rows | WeftError]:
+    """The answers of one run."""
+    engine = weft.Engine(spark, cut=cut_engine())
     engine.stream(stream.name, stream.frame(spark), event_time=stream.event_time)
     names = engine.sql("\n".join(query.statement for query in queries))
     assert names == [query.name for query in queries], names
@@ -44,6 +71,11 @@ def weft_rows(spark: Any, stream: Stream, queries: Sequence[Asked]) -> dict[str,
     fine = [name for name in names if name not in found]
     found.update(zip(fine, compare.collected(answers[name] for name in fine), strict=True))
     return found
+
+
+def cut_engine() -> Any:
+    """Who cuts rows into slices, if a test does not say it."""
+    return os.environ.get(CUT, "jvm")
 
 
 @contextmanager

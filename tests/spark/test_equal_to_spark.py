@@ -2,7 +2,7 @@
 
 The random part takes its size from the environment. CI compares 40 queries over 2 data sets; the long run is
 
-    WEFT_RANDOM_DATASETS=110 WEFT_RANDOM_QUERIES=2200 .venv/bin/pytest tests/test_equal_to_spark.py -k random
+    WEFT_RANDOM_DATASETS=110 WEFT_RANDOM_QUERIES=2200 .venv/bin/pytest tests/spark/test_equal_to_spark.py -k random
 
 and prints at its end how much was compared.
 """
@@ -25,7 +25,7 @@ import weft
 from oracle import generate, naive
 from oracle.cases import MINUTE, SECOND, Case, asked, stream
 from oracle.compare import NAN, Rows, compare, oracle_session
-from oracle.trial import judge
+from oracle.trial import CUT, judge
 from weft.errors import WeftError
 
 DATASETS = int(os.environ.get("WEFT_RANDOM_DATASETS", "2"))
@@ -59,6 +59,14 @@ def test_random_queries_over_random_data_give_the_rows_of_spark(
     spark: Any, session: Any, shape: generate.Shape
 ) -> None:
     judge(spark, session, generate.workload(shape))
+
+
+@pytest.mark.parametrize("cut", ["workers", "driver"])
+def test_random_queries_give_the_rows_of_spark_by_kernels(
+    spark: Any, session: Any, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    monkeypatch.setenv(CUT, cut)
+    judge(spark, session, generate.workload(generate.shape(20_014, 8)))
 
 
 @pytest.mark.long

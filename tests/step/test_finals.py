@@ -20,7 +20,6 @@ from weft.query.sparksql import parse_file
 from weft.step.emission import EVERYTHING, Emission
 from weft.step.finals import Finals, Fresh
 from weft.step.new_slices import NewSlices
-from weft.step.packing import Packing
 from weft.step.retained import END, START, coarsened, merged, open_slices, partial_columns, slice_ends
 from weft.step.state import State
 from weft.step.step_plan import StepPlan
@@ -163,7 +162,7 @@ def planned(queries: Sequence[BoundQuery]) -> Plan:
 
 
 def plan_of(grouping: Grouping) -> StepPlan:
-    return StepPlan(Plan("t", "ts", grouping.queries, (grouping,)), ("g",), Packing((), ()))
+    return StepPlan(Plan("t", "ts", grouping.queries, (grouping,)), ("g",))
 
 
 def fresh(table: pa.Table, grouping: Grouping) -> dict[str, Fresh]:

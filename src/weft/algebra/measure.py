@@ -3,13 +3,14 @@
 A measure is the mergeable state behind one or more aggregates. Its columns are Spark aggregate expressions over the
 argument columns ``{0}``, ``{1}``; ``decode`` turns their Arrow arrays into the monoid's arrays and ``encode`` turns
 merged ones into such columns again, so that slices can be merged and kept. Equal measures of different queries are
-computed once. ``lift`` of the textbook is the JVM's part (over a slice) and ``decode``; ``lower`` makes answers.
+computed once. ``lift`` of the textbook is the JVM's part (over a slice) and ``decode``, or ``lift`` here, which takes
+rows as slices of one row each; ``lower`` makes answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +47,25 @@ class Answered:
     dictionary: pa.Array | None = None
     scale: int = 0
     """Digits behind the point, where the values are unscaled decimals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """Rows as slices of one row each."""
+
+    decoded: Decoded
+    columns: Sequence[pa.Array]
+    """For ``encode``: what Spark would have computed of each row; mostly it is the types alone that are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """How rows become slices of one row each, without Spark's aggregation."""
+
+    inputs: tuple[str, ...]
+    """The columns that rows have to have, as Spark SQL over the arguments ``{0}``, ``{1}``."""
+    rows: Callable[[Sequence[pa.Array], int], Lifted]
+    """Of the inputs and the number of rows."""
 
 
 Decoder = Callable[[Sequence[pa.Array]], Decoded]
@@ -92,6 +112,8 @@ class Measure:
     """``encode(merge(decode(columns)), columns)`` stands for the union of the rows behind ``columns``."""
     hashed: bool = True
     """Whether Spark aggregates it by hashing. Strings and structs it aggregates by sorting, and all else with them."""
+    lift: Callable[[Sequence[pa.DataType]], Lift] | None = field(default=None, compare=False)
+    """By the arguments' types: rows to slices where that is cheaper than what follows from ``columns`` (lifting.py)."""
 
     def __hash__(self) -> int:
         return hash(self.columns)

@@ -226,6 +226,18 @@ def _argmin_float(older: Any, newer: Any) -> Any:
 
 
 @compiled
+def _argmax_tied(older: Any, newer: Any) -> Any:
+    larger = (newer[0] > older[0]) | ((newer[0] == older[0]) & (newer[1] > older[1]))
+    return newer if (newer[2] >= 0) & ((older[2] < 0) | larger) else older
+
+
+@compiled
+def _argmin_tied(older: Any, newer: Any) -> Any:
+    smaller = (newer[0] < older[0]) | ((newer[0] == older[0]) & (newer[1] < older[1]))
+    return newer if (newer[2] >= 0) & ((older[2] < 0) | smaller) else older
+
+
+@compiled
 def _first(older: Any, newer: Any) -> Any:
     return older if older >= 0 else newer
 
@@ -277,6 +289,12 @@ argmax_int = Monoid("argmax_int", _INT * 2, (_ZERO, _NO_ROW), _argmax_int, commu
 argmin_int = Monoid("argmin_int", _INT * 2, (_ZERO, _NO_ROW), _argmin_int, commutative=False, selective=True)
 argmax_float = Monoid("argmax_float", _FLOAT + _INT, (0.0, _NO_ROW), _argmax_float, commutative=False, selective=True)
 argmin_float = Monoid("argmin_float", _FLOAT + _INT, (0.0, _NO_ROW), _argmin_float, commutative=False, selective=True)
+
+_TIED = (_ZERO, _ZERO, _NO_ROW)
+argmax_tied = Monoid("argmax_tied", _INT * 3, _TIED, _argmax_tied, commutative=False, selective=True)
+"""``(order, value, row)``: of rows tied by order the one with the larger value. What rows are merged with to slices."""
+argmin_tied = Monoid("argmin_tied", _INT * 3, _TIED, _argmin_tied, commutative=False, selective=True)
+"""The same for the smallest order, and the smaller value."""
 
 first = Monoid("first", _INT, (_NO_ROW,), _first, commutative=False, selective=True)
 """The oldest row's index, -1 being no row."""

@@ -83,6 +83,8 @@ trigger: 1 second
 # nodes: 4
 # where slices become answers: driver, executors, or as the first rows tell; a checkpoint keeps to it
 # finals: auto
+# who cuts rows into slices: Spark's aggregation (jvm), or compiled kernels in the workers or the driver's process
+# cut: jvm
 # master: spark://host:7077
 # memory: 3g
 # spark:

@@ -18,6 +18,7 @@ from weft.cli.spark_options import Conf, Master, Memory, Packages, pairs, starte
 from weft.cli.weaving import Model, Nodes, Optimizer, Weave
 from weft.errors import WeftError
 from weft.optimize.weaving import DEFAULT
+from weft.plan.cut_engine import CutEngine
 from weft.plan.explain import explain_running
 from weft.plan.record import GroupingRecord
 from weft.query.limits import DEFAULT as DEFAULT_LIMITS
@@ -46,6 +47,10 @@ Format = Annotated[
 ]
 Options = Annotated[list[str] | None, typer.Option("--option", metavar="K=V", help="An option for Spark's reader.")]
 Technique = Annotated[str, typer.Option(help="How answers are built from slices; auto chooses for each aggregate.")]
+Cut = Annotated[
+    CutEngine,
+    typer.Option(help="Who cuts rows into slices: Spark's aggregation, or compiled kernels in workers or the driver."),
+]
 Out = Annotated[str, typer.Option(metavar="DIR", help="The folder for the answers, a path or a URL.")]
 Limit = Annotated[
     list[str] | None, typer.Option(metavar="K=N", help="What one query may cause: answers, keys or value_bytes.")
@@ -64,6 +69,7 @@ def run_command(
     optimizer: Optimizer = DEFAULT,
     model: Model = "calibrated",
     nodes: Nodes = None,
+    cut: Cut = "jvm",
     limit: Limit = None,
     master: Master = None,
     memory: Memory = None,
@@ -78,7 +84,7 @@ def run_command(
     if target.exists() and not overwrite:
         raise typer.BadParameter(f"{out} is there already; give another folder or say --overwrite", param_hint="--out")
     asked = RunRequest(
-        read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes)
+        read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes), cut
     )
     asked.limits = limits_of(limit or ())
     from weft.spark.progress import watched
@@ -121,6 +127,7 @@ def explain_command(
     optimizer: Optimizer = DEFAULT,
     model: Model = "calibrated",
     nodes: Nodes = None,
+    cut: Cut = "jvm",
     master: Master = None,
     memory: Memory = None,
     conf: Conf = None,
@@ -138,7 +145,7 @@ def explain_command(
     if queries is None or not source or event_time is None:
         raise typer.BadParameter("say QUERIES.sql, --source and --event-time, or the --checkpoint of a live job")
     asked = RunRequest(
-        read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes)
+        read_queries(queries), source, event_time, format, option, technique, Weave(optimizer, model, nodes), cut
     )
     begin_log("warning")
     with Phases() as phases:
@@ -194,9 +201,11 @@ class RunRequest:
         option: list[str] | None,
         technique: str,
         weave: Weave,
+        cut: CutEngine,
     ) -> None:
         parse_file(text)
         self.text, self.event_time, self.format, self.technique, self.weave = text, event_time, format, technique, weave
+        self.cut: CutEngine = cut
         self.sources = pairs(source, "--source", "NAME=PATH")
         self.options = pairs(option, "--option")
         self.limits = DEFAULT_LIMITS
@@ -217,6 +226,7 @@ class RunRequest:
             model=self.weave.model,
             nodes=self.weave.capacities,
             limits=self.limits,
+            cut=self.cut,
         )
         phases.begin("reading queries")
         for name, path in self.sources.items():

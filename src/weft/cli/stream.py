@@ -121,6 +121,9 @@ def stream_command(
     finals: Annotated[
         str | None, typer.Option(help="Where slices become answers: auto, driver or executors; for a new checkpoint.")
     ] = None,
+    cut: Annotated[
+        str | None, typer.Option(help="Who cuts rows into slices: jvm, or compiled kernels in workers or the driver.")
+    ] = None,
     master: Master = None,
     memory: Memory = None,
     conf: Conf = None,
@@ -163,6 +166,7 @@ def stream_command(
         ("model",): ("--model", model),
         ("nodes",): ("--nodes", nodes),
         ("finals",): ("--finals", finals),
+        ("cut",): ("--cut", cut),
         ("master",): ("--master", master),
         ("memory",): ("--memory", memory),
         ("packages",): ("--packages", separated(packages)),

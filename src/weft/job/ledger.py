@@ -14,6 +14,7 @@ from weft.job.outbox import Outbox
 from weft.job.patience import Patience
 from weft.job.records import BatchStart, CheckpointSettings, Manifest
 from weft.job.sink import QueryAnswers, Sink
+from weft.plan.cut_engine import CutEngine
 
 NOTHING = Manifest(batch=-1, plan=0, epoch=0, watermark=None, largest=None)
 """What stands before the first commit."""
@@ -100,9 +101,9 @@ class Ledger:
         """How a batch was started, if it was."""
         return self.history.started(batch)
 
-    def start(self, batch: int, plan: int, *, drain: bool) -> BatchStart:
+    def start(self, batch: int, plan: int, *, drain: bool, cut: CutEngine) -> BatchStart:
         """Write down what a batch starts from."""
-        return self.history.start(BatchStart(batch, plan, self.last.watermark, self.lease.epoch, drain))
+        return self.history.start(BatchStart(batch, plan, self.last.watermark, self.lease.epoch, drain, cut))
 
     def commit(self, manifest: Manifest) -> bool:
         """Make a batch count; False if the driver before this one did so at the last moment: what it wrote counts."""

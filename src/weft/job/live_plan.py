@@ -21,4 +21,4 @@ class LivePlan(StepPlan, Generic[Bound]):
     @property
     def sent(self) -> StepPlan:
         """What workers need of it."""
-        return StepPlan(self.plan, self.ids, self.packing, self.schemas, self.first)
+        return StepPlan(self.plan, self.ids, self.schemas, self.first)

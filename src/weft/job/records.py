@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from weft.plan.cut_engine import CutEngine
 from weft.plan.record import JsonRecord
 
 EVERYTHING = "*"
@@ -32,6 +33,8 @@ class BatchStart(JsonRecord):
     watermark: int | None
     epoch: int
     drain: bool = False
+    cut: CutEngine = "jvm"
+    """Who cuts its rows into slices, as far as they can."""
 
 
 @dataclass(frozen=True)

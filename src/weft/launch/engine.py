@@ -22,7 +22,8 @@ from weft.optimize import planner
 from weft.optimize.entry import ModelName, check_optimizer
 from weft.optimize.planner import PlanRequest
 from weft.optimize.weaving import DEFAULT
-from weft.plan.explain import explain
+from weft.plan.cut_engine import CutEngine, check_cut
+from weft.plan.explain import cutting, explain
 from weft.plan.model import BoundQuery, Plan
 from weft.plan.sheet import Sheet, sheet
 from weft.query.durations import spark_duration
@@ -34,6 +35,7 @@ from weft.spark.answers import Answers, Staged
 from weft.spark.bind import Bound, Stream, bind
 from weft.spark.culprits import control_of, surviving
 from weft.spark.failures import JvmGoneError, jvm_is_gone
+from weft.spark.kernel_cut import left_to_jvm
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.next_plan import Wishes
@@ -71,6 +73,9 @@ class Engine:
         are enough to divide the work by.
     limits
         What one query may cause: answers, keys, and the size of values that are kept.
+    cut
+        Who cuts rows into slices: ``jvm``, Spark's own aggregation, or compiled kernels in the ``workers`` or here, in
+        the ``driver``'s process. A plan that kernels cannot cut is left to the JVM; :meth:`explain` tells why.
     """
 
     def __init__(
@@ -83,10 +88,13 @@ class Engine:
         model: ModelName = "calibrated",
         nodes: int | Sequence[float] | None = None,
         limits: Limits | None = None,
+        cut: CutEngine = "jvm",
     ) -> None:
         check_optimizer(optimizer)
+        check_cut(cut)
         self.spark = spark or local_session()
         self.technique = technique
+        self.cut: CutEngine = cut
         self.limits = limits or Limits()
         self.weaving = weaving_on(self.spark, optimizer, model, nodes)
         cores = buckets or self.spark.sparkContext.defaultParallelism
@@ -167,15 +175,22 @@ class Engine:
 
     def plans(self) -> list[Plan]:
         """One plan a stream that has queries."""
+        return [plan for _, plan in self._planned()]
+
+    def _planned(self) -> list[tuple[Stream, Plan]]:
         return [
-            self._plan(stream, self._queries_of(stream))
+            (stream, self._plan(stream, self._queries_of(stream)))
             for stream in self._streams.values()
             if self._queries_of(stream)
         ]
 
     def explain(self) -> str:
-        """What the next run shares: groupings, slices, partials, and who uses them."""
-        return "\n\n".join(explain(plan) for plan in self.plans())
+        """What the next run shares: groupings, slices, partials, and who uses them; and who cuts rows into slices."""
+        told = []
+        for stream, plan in self._planned():
+            left = {} if self.cut == "jvm" else left_to_jvm(plan, stream.rows)
+            told.append(explain(plan, cutting(plan, self.cut, left)))
+        return "\n\n".join(told)
 
     def run(self, staging: str | None = None) -> Answers:
         """Answer every query in one pass over each stream.
@@ -267,7 +282,7 @@ class Engine:
             spark_duration(lateness),
             sinks,
             catalog=open_catalog(checkpoint, catalog, waiting),
-            wishes=Wishes(self.technique, self.weaving, finals, self.buckets),
+            wishes=Wishes(self.technique, self.weaving, finals, self.buckets, self.cut),
             pace=Pace(trigger, available_now, drain),
             patience=waiting,
             take_over=take_over,
@@ -296,7 +311,7 @@ class Engine:
             plan = self._plan(stream, [by_name[name] for name in names])
             if not names:
                 return plan, StepResult({}, Totals())
-            return plan, step(plan, stream.rows, into, self.buckets)
+            return plan, step(plan, stream.rows, into, self.buckets, self.cut)
 
         def attempt(names: Sequence[str]) -> None:
             trial = Folder(f"{folder.root}/trial-{uuid4().hex[:8]}")

@@ -146,6 +146,7 @@ def live_engine(config: StreamConfig, sinks: Sequence[Sink], catalog: Catalog, *
         config.technique,
         weaving_on(spark, config.optimizer, config.model, config.nodes),
         config.finals,
+        cut=config.cut,
     )
     return assembled(
         Stream(source.name, found.rows.drop(BAD), source.event_time, config.limits.limits),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weft.algebra.monoid import Monoid
+from weft.plan.cut_engine import CutEngine
 from weft.plan.model import Grouping, Plan
 from weft.plan.record import GroupingRecord
 from weft.query.model import Query
@@ -28,8 +29,8 @@ def duration(microseconds: int) -> str:
     return f"{microseconds // size} {unit}"
 
 
-def explain(plan: Plan) -> str:
-    """What one pass over the stream shares."""
+def explain(plan: Plan, cutting: Sequence[str] = ()) -> str:
+    """What one pass over the stream shares; ``cutting`` tells who cuts rows into slices."""
     count = len(plan.queries) + len(plan.same_as)
     lines = [
         f"stream {plan.stream}: {count} {_plural(count, 'query', 'queries')} in one pass, "
@@ -38,10 +39,28 @@ def explain(plan: Plan) -> str:
         f"{len(plan.predicates)} {_plural(len(plan.predicates), 'predicate')}"
     ]
     lines += [f"  {name} asks what {original} asks" for name, original in plan.same_as.items()]
-    lines += [f"  {line}" for line in techniques(plan)]
+    lines += [f"  {line}" for line in (*techniques(plan), *cutting)]
     for grouping in plan.groupings:
         lines += [""] + [f"  {line}" for line in _grouping(grouping)]
     return "\n".join(lines)
+
+
+def cutting(plan: Plan, cut: CutEngine, left: Mapping[int, str]) -> list[str]:
+    """Who cuts rows into slices.
+
+    Parameters
+    ----------
+    left
+        The groupings that kernels cannot cut, by number, and why.
+    """
+    if cut == "jvm":
+        return ["rows are cut in the JVM, by Spark's own aggregation"]
+    if not left:
+        return [f"rows are cut {'in the workers' if cut == 'workers' else 'in this process'}, by compiled kernels"]
+    lines = ["rows are cut in the JVM, by Spark's own aggregation, as compiled kernels cannot cut"]
+    for number, reason in left.items():
+        lines.append(f"  by {', '.join(key.sql for key in plan.groupings[number].keys) or 'no key'}: {reason}")
+    return lines
 
 
 def techniques(plan: Plan) -> list[str]:

@@ -20,9 +20,11 @@ from weft.job import segments
 from weft.job.checkpoint import Checkpoint
 from weft.job.segments import BucketFile
 from weft.step.answer_files import AnswerFiles, Written
+from weft.step.arriving import Arrival
 from weft.step.emission import Emission
 from weft.step.finals import Finals
 from weft.step.new_slices import NewSlices
+from weft.step.packing import Packing
 from weft.step.parts import Parts
 from weft.step.state import LazyTables, Segment, Size, State, conformed, fresh_of, merged_tables
 from weft.step.step_plan import StepPlan
@@ -30,6 +32,7 @@ from weft.step.turn import Turned, turn
 from weft.store.folder import Folder
 
 THREADS = 2
+NOTHING = Packing((), ())
 
 
 @dataclass(frozen=True)
@@ -107,16 +110,17 @@ class BucketTask:
 
     plan: Broadcast[bytes]
     order: Order
-    schema: pa.Schema | None = None
-    """The columns of new slices; None if there are none."""
+    arrival: Arrival | None = None
+    """How new slices come; None if there are none."""
 
     def __call__(self, bucket: int, batches: Iterable[bytes]) -> Iterator[BucketResult]:
         """Turn one bucket."""
         plan = sent_plan(self.plan.value)
-        with Parts(plan.packing, self.order.at_once) as parts:
-            if self.schema is not None:
+        with Parts(NOTHING if self.arrival is None else self.arrival.packing, self.order.at_once) as parts:
+            if self.arrival is not None:
                 for data in batches:
-                    parts.add(pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(data), self.schema)]))
+                    for table in self.arrival.tables(data):
+                        parts.add(table)
             yield turned_bucket(plan, self.order, bucket, parts)
 
 

@@ -9,6 +9,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
+from weft.algebra.numbers import DataError
 from weft.errors import WeftError
 from weft.spark.outages import source_is_away
 
@@ -31,8 +32,17 @@ DATA = ("22", "P0001")
 """How SQLSTATEs begin that tell of values: of data, and those that ``raise_error`` gives."""
 
 
+_DATA_ERROR = re.compile(rf"^{re.escape(f'{DataError.__module__}.{DataError.__qualname__}')}: (.*)$", re.MULTILINE)
+"""The line of a worker's trace that says what is wrong with a value."""
+
+
 def data_error(error: Exception) -> str | None:
-    """Spark's words if a value was at fault (overflow, division, cast, or an error that was asked for), else None."""
+    """What is said of a value that was at fault (overflow, division, cast, an error that was asked for), else None."""
+    if isinstance(error, DataError):
+        return str(error)
+    in_a_worker = _DATA_ERROR.search(str(error)) if isinstance(error, SPARK_ERRORS) else None
+    if in_a_worker:
+        return in_a_worker[1].strip()
     if isinstance(error, PySparkException):
         state = error.getSqlState()
         if state and state.startswith(DATA):
@@ -100,7 +110,8 @@ def fault(error: Exception) -> str | None:
     query's fault. What Weft says on purpose, files that are not there, a source that is away and a JVM that is gone are
     not: of the last, the next start finds out.
     """
-    if isinstance(error, WeftError | OSError) or jvm_is_gone(error) or source_is_away(error):
+    on_purpose = isinstance(error, WeftError) and not isinstance(error, DataError)
+    if on_purpose or isinstance(error, OSError) or jvm_is_gone(error) or source_is_away(error):
         return None
     said = data_error(error) or spark_failure(error)
     if said is None:

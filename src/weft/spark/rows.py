@@ -25,12 +25,9 @@ from weft.query.sizes import ELEMENT
 from weft.slicing.progression import Progression
 from weft.spark.fetching import brought, observed_by
 from weft.spark.unmerged import unmerged
+from weft.step.cutting import TIME, WORD
 from weft.step.state import GROUPING
 
-WORD = "__weft_word_"
-"""Columns that hold all predicates, a bit each."""
-TIME = "__weft_time"
-"""Event time in microseconds since the epoch."""
 WANTED = "__weft_wanted_"
 """Columns that tell whether any query of a grouping wants a row."""
 Made = TypeVar("Made")
@@ -113,7 +110,7 @@ def _predicates(rows: DataFrame, plan: Plan) -> DataFrame:
     if not plan.predicates:
         return rows
     words = enumerate(batched(plan.predicates, BITS))
-    marked = rows.selectExpr("*", *(f"{_bits(map(predicate_text, word))} AS {WORD}{n}" for n, word in words))
+    marked = rows.selectExpr("*", *(f"{bits_text(map(predicate_text, word))} AS {WORD}{n}" for n, word in words))
     if any(grouping.wants_everything for grouping in plan.groupings):
         return marked
     return marked.where(_any(plan, (predicate for predicate in plan.predicates if predicate.filter is None)))
@@ -132,7 +129,7 @@ def _own(expression: Expression) -> str:
     return f"({expression.sql}\n)"
 
 
-def _bits(conditions: Iterable[str]) -> str:
+def bits_text(conditions: Iterable[str]) -> str:
     """Conditions as the bits of one BIGINT, from the lowest."""
     return "(" + " | ".join(f"if({test}, {1 << bit}L, 0L)" for bit, test in enumerate(conditions)) + ")"
 
@@ -170,11 +167,11 @@ def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
     """Keys, slices, signatures and aggregates' arguments, and nothing else."""
     columns: dict[str, str] = {}
     checked: dict[str, str] = {}
-    for (name, expression), askers in _askers(plan).items():
-        columns[name] = _guarded(plan, expression, {asked.rows for asked in askers})
+    for (name, expression), askers in values_asked(plan).items():
+        columns[name] = guarded_text(plan, expression, {asked.rows for asked in askers})
         length = next((text for asked in askers if (text := length_text(name, asked.kept))), None)
         if length is not None:
-            checked[name] = _not_longer(name, length, plan.limits.value_bytes)
+            checked[name] = length_checked(name, length, plan.limits.value_bytes)
     for grouping in plan.groupings:
         columns[grouping.slice_column] = slice_start(TIME, grouping.progressions)
         for name, word in grouping.signatures:
@@ -191,7 +188,7 @@ def _arguments(rows: DataFrame, plan: Plan) -> DataFrame:
     return made.selectExpr(*(f"{checked.get(name, name)} AS {name}" for name in columns)) if checked else made
 
 
-def _askers(plan: Plan) -> dict[tuple[str, Expression], list[AskedValue]]:
+def values_asked(plan: Plan) -> dict[tuple[str, Expression], list[AskedValue]]:
     """Every key and argument, and who wants it for which rows."""
     askers: dict[tuple[str, Expression], list[AskedValue]] = {}
     for query in plan.queries:
@@ -209,14 +206,14 @@ def length_text(name: str, kind: pa.DataType | None) -> str | None:
     return f"{ELEMENT} * size({name})" if pa.types.is_list(kind) or pa.types.is_map(kind) else None
 
 
-def _not_longer(name: str, length: str, most: int) -> str:
+def length_checked(name: str, length: str, most: int) -> str:
     """The value, or an error where it is longer than any may be."""
     said = f"'a value of ', format_number({length}, 0), ' bytes would be kept, and may have {most:,}: "
     said += "a larger limit is set by limits.value_bytes'"
     return f"CASE WHEN {length} > {most} THEN raise_error(concat({said})) ELSE {name} END"
 
 
-def _guarded(plan: Plan, expression: Expression, askers: set[Predicate]) -> str:
+def guarded_text(plan: Plan, expression: Expression, askers: set[Predicate]) -> str:
     """The expression, evaluated only for rows that some asker lets through: others could raise errors for nobody."""
     if any(asker.everything for asker in askers):
         return _own(expression)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import pyarrow as pa
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.sql import DataFrame
 
-from weft.spark.fetching import PartitionTask, Plan, arrow_schema, worked
+from weft.spark.fetching import PartitionTask, Plan, worked
 from weft.spark.reused_plans import ReusablePlan
+from weft.step.arriving import Arrival
 
 Outcome = TypeVar("Outcome")
 
@@ -27,21 +27,18 @@ class Scattered:
     frame: DataFrame
     exchange: Plan
     """The shuffle, which has run."""
+    arrival: Arrival
+    """How slices come to a task."""
 
     @classmethod
-    def run(cls, frame: DataFrame, exchange: Plan | None = None) -> Scattered:
+    def run(cls, frame: DataFrame, arrival: Arrival, exchange: Plan | None = None) -> Scattered:
         """Have all slices made, by the frame's own shuffle or by another of its kind, and wait for it."""
         exchange = exchange or frame._jdf.queryExecution().executedPlan()
         jvm: Any = frame.sparkSession.sparkContext._jvm
         forever = jvm.scala.concurrent.duration.Duration.Inf()
         with unwrap_spark_exception():
             jvm.org.apache.spark.util.ThreadUtils.awaitResult(exchange.mapOutputStatisticsFuture(), forever)
-        return cls(frame, exchange)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the slices as they come to a task."""
-        return arrow_schema(self.frame)
+        return cls(frame, exchange, arrival)
 
     def map(self, task: PartitionTask[Outcome]) -> list[Outcome]:
         """Run a task a bucket, also where it has no slices, on the executors."""
@@ -59,14 +56,15 @@ class ReusableShuffle:
     """A shuffle whose plan is run on other rows, again and again."""
 
     frame: DataFrame
+    arrival: Arrival
     again: ReusablePlan
 
     @classmethod
-    def of(cls, frame: DataFrame) -> ReusableShuffle | None:
+    def of(cls, frame: DataFrame, arrival: Arrival) -> ReusableShuffle | None:
         """The frame, if its plan can be run again."""
         again = ReusablePlan.of(frame._jdf.queryExecution().executedPlan())
-        return None if again is None else cls(frame, again)
+        return None if again is None else cls(frame, arrival, again)
 
     def collect(self, rdd: Any) -> Scattered:
         """Other rows in their buckets."""
-        return Scattered.run(self.frame, self.again.over(rdd))
+        return Scattered.run(self.frame, self.arrival, self.again.over(rdd))

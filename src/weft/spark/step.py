@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from weft.plan.cut_engine import CutEngine
 from weft.plan.model import Plan
 from weft.plan.placing import bucket_text, hash_text, node_text
-from weft.spark.bucket_task import BucketTask, Order, sendable
+from weft.spark.bucket_task import THREADS, BucketTask, Order, sendable
+from weft.spark.fetching import arrow_schema, observed_by
+from weft.spark.kernel_cut import cut_here, cut_into_buckets, engine_for, read_counts
 from weft.spark.packed import packed, packing_of
 from weft.spark.rows import slices
 from weft.spark.scatter import Scattered
-from weft.step.answer_files import Written, count_distinct
+from weft.step.answer_files import AnswerFiles, Written, count_distinct
+from weft.step.arriving import PackedRows
+from weft.step.cutting import Counts
+from weft.step.new_slices import NewSlices
 from weft.step.parts import AT_ONCE, HASH
-from weft.step.state import GROUPING, NODE
+from weft.step.state import GROUPING, NODE, State
 from weft.step.step_plan import StepPlan, numbered_ids
+from weft.step.turn import turn
 from weft.store.folder import Folder
 
 BUCKET = "__weft_bucket"
+RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 SETTINGS = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    RECORDS: "50000",
     # with any smaller limit Spark adds up the size of the whole batch after every row: a third of the way to Python
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     # the small fast map before the real one pays for few groups only; slices are many
@@ -77,37 +85,87 @@ class StepResult:
     totals: Totals
 
 
-def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int) -> StepResult:
+@dataclass(frozen=True)
+class Made:
+    """What the two halves of a step made, whoever cut the rows."""
+
+    rows: int
+    without_time: int
+    slices: int
+    written: Written
+
+
+def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int, cut: CutEngine = "jvm") -> StepResult:
     """Answer all queries of ``plan`` over ``rows``; answers are written to ``folder``, a file a query and bucket."""
     started = time.perf_counter()
-    spark = rows.sparkSession
     folder.make_folder("")
+    engine = engine_for(plan, rows, cut)
+    prepared = StepPlan(plan, numbered_ids(plan))
+    with tuned(rows.sparkSession):
+        if engine == "driver":
+            made = answered_here(prepared, rows, folder)
+        else:
+            scattering = scattered_by_workers if engine == "workers" else scattered_by_jvm
+            with scattering(plan, rows, buckets) as (scattered, counts):
+                made = answered_in_buckets(prepared, scattered, counts, folder)
+    totals = Totals(
+        rows_read=made.rows,
+        rows_without_time=made.without_time,
+        slices=made.slices,
+        answers=made.written.rows,
+        seconds=time.perf_counter() - started,
+    )
+    return StepResult(outcomes_of(plan, made.written), totals)
+
+
+@contextmanager
+def scattered_by_jvm(plan: Plan, rows: DataFrame, buckets: int) -> Iterator[tuple[Scattered, Counts]]:
+    """Slices in their buckets, made by Spark's own aggregation, and the rows that were counted on the way."""
     # by name and not by an Observation: one whose job has failed leaves the next of its name waiting for ever
     observed = rows.observe(
         READ, F.count(F.lit(1)).alias("rows"), F.count(F.col(f"`{plan.event_time}`")).alias("timed")
     )
-    with tuned(spark), slices(observed, plan) as cut:
+    with slices(observed, plan) as cut:
         placed = in_buckets(cut.frame, plan, buckets)
         packing = packing_of(placed)
         moved = packed(placed, packing).repartitionById(buckets, F.col(BUCKET))
-        scattered, counted = cut.counted(moved, lambda: Scattered.run(moved), READ)
-        sent = spark.sparkContext.broadcast(sendable(StepPlan(plan, numbered_ids(plan), packing)))
-        try:
-            results = scattered.map(BucketTask(sent, Order(folder.root, at_once=AT_ONCE), scattered.schema))
-        finally:
-            scattered.forget()
-            sent.destroy()
+        arrival = PackedRows(packing, arrow_schema(moved))
+        scattered, counted = cut.counted(moved, lambda: Scattered.run(moved, arrival), READ)
+        yield scattered, Counts(counted["rows"], counted["rows"] - counted["timed"])
+
+
+@contextmanager
+def scattered_by_workers(plan: Plan, rows: DataFrame, buckets: int) -> Iterator[tuple[Scattered, Counts]]:
+    """The same, made by compiled kernels in the workers."""
+    bundles, arrival = cut_into_buckets(rows, plan, buckets, READ)
+    moved = bundles.repartitionById(buckets, F.col("bucket"))
+    scattered = Scattered.run(moved, arrival)
+    # a bundle is large already
+    with set_for_a_while(rows.sparkSession, {RECORDS: "1"}):
+        yield scattered, read_counts(observed_by(moved, READ))
+
+
+def answered_in_buckets(plan: StepPlan, scattered: Scattered, counts: Counts, folder: Folder) -> Made:
+    """Slices to answers in the workers, a task a bucket."""
+    sent = scattered.frame.sparkSession.sparkContext.broadcast(sendable(plan))
+    try:
+        results = scattered.map(BucketTask(sent, Order(folder.root, at_once=AT_ONCE), scattered.arrival))
+    finally:
+        scattered.forget()
+        sent.destroy()
     written = Written()
     for result in results:
         written.join(result.written)
-    totals = Totals(
-        rows_read=counted["rows"],
-        rows_without_time=counted["rows"] - counted["timed"],
-        slices=sum(result.slices for result in results),
-        answers=written.rows,
-        seconds=time.perf_counter() - started,
-    )
-    return StepResult(outcomes_of(plan, written), totals)
+    return Made(counts.rows, counts.without_time, sum(result.slices for result in results), written)
+
+
+def answered_here(plan: StepPlan, rows: DataFrame, folder: Folder) -> Made:
+    """Rows to answers in this process; Spark only evaluates what queries say."""
+    cut = cut_here(rows, plan.plan)
+    new = NewSlices.of_kernels(plan, cut.tables)
+    with AnswerFiles(plan, folder, sheet="sheet.parquet", threads=THREADS) as files:
+        files.take(turn(plan, new, State(), plan.emission(None, None)).answers)
+    return Made(cut.counts.rows, cut.counts.without_time, len(new), files.written)
 
 
 def in_buckets(slices: DataFrame, plan: Plan, buckets: int) -> DataFrame:
@@ -154,7 +212,13 @@ def tuned(spark: SparkSession) -> Iterator[None]:
     cores = spark.sparkContext.defaultParallelism
     # several tasks a core, so that the cores end together
     tasks = {"spark.sql.files.minPartitionNum": str(4 * cores), "spark.sql.shuffle.partitions": str(2 * cores)}
-    values = {**step_settings(spark), **tasks}
+    with set_for_a_while(spark, {**step_settings(spark), **tasks}):
+        yield
+
+
+@contextmanager
+def set_for_a_while(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Spark settings for the time of a block."""
     before = {key: spark.conf.get(key, None) for key in values}
     for key, value in values.items():
         spark.conf.set(key, value)

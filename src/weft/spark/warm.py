@@ -20,7 +20,7 @@ import pyarrow as pa
 from weft.algebra import numbers as arrow_numbers
 from weft.evaluate import bulk
 from weft.slicing.time_window import TimeWindow
-from weft.step import packing
+from weft.step import cutting_kernels, packing
 from weft.step.packing import Block
 from weft.step.panes import Panes, windows_of
 from weft.step.slices import Passing
@@ -33,8 +33,9 @@ Report = Callable[[int, int], object]
 
 def warm(report: Report = lambda done, of: None) -> None:
     """Compile the kernels that the engine uses."""
-    steps = bulk.STEPS + 1
+    steps = bulk.STEPS + cutting_kernels.STEPS + 1
     bulk.warm(lambda done: report(done, steps))
+    cutting_kernels.warm(lambda done: report(bulk.STEPS + done, steps))
     numbers, words = np.zeros(1, np.int64), np.zeros(1, np.uint64)
     arrow_numbers.within(numbers, words, np.int64(1), np.uint64(1))
     arrow_numbers.divided(numbers, words, np.ones(1, np.int64), 4)

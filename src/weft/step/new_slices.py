@@ -31,7 +31,19 @@ class NewSlices:
             return cls()
         if not plan.retains:
             return cls(unretained(plan, received))
-        tables = by_grouping(plan, received)
+        return cls.retained(plan, by_grouping(plan, received), watermark)
+
+    @classmethod
+    def of_kernels(cls, plan: StepPlan, tables: Mapping[int, pa.Table], watermark: int | None = None) -> Self:
+        """What kernels cut in this process: tables by the numbers of their groupings, with their own columns."""
+        own = {plan.ids[number]: table for number, table in tables.items()}
+        if not plan.retains:
+            return cls({id: Fresh(table) for id, table in own.items()})
+        return cls.retained(plan, {id: retainable(plan, id, table) for id, table in own.items()}, watermark)
+
+    @classmethod
+    def retained(cls, plan: StepPlan, tables: Tables, watermark: int | None) -> Self:
+        """Slices that are retained, without those that no window needs any more."""
         left = {id: open_rows(table, plan, id, watermark) for id, table in tables.items()}
         return cls(fresh_of(plan, left), left)
 
@@ -43,17 +55,21 @@ def by_grouping(plan: StepPlan, received: pa.Table) -> dict[str, pa.Table]:
     """Slices as a table a grouping that can be retained."""
     numbers = np.asarray(flatten(received.column(GROUPING)))
     found = {}
-    for number, (id, grouping) in enumerate(plan.groupings.items()):
+    for number, id in enumerate(plan.groupings):
         chosen = np.flatnonzero(numbers == number)
-        if not len(chosen):
-            continue
-        own = own_columns(plan, id, received)
-        own = own.rename_columns([START if name == grouping.slice_column else name for name in own.column_names])
-        own = own if len(chosen) == len(own) else own.take(pa.array(chosen))
-        codes, instants = pd.factorize(starts_of(own))
-        own = own.append_column(END, pa.array(slice_ends(instants, grouping.progressions)[codes]))
-        found[id] = tagged(own.select(plan.schemas[id].names).cast(plan.schemas[id]), grouping)
+        if len(chosen):
+            own = own_columns(plan, id, received)
+            found[id] = retainable(plan, id, own if len(chosen) == len(own) else own.take(pa.array(chosen)))
     return found
+
+
+def retainable(plan: StepPlan, id: str, own: pa.Table) -> pa.Table:
+    """The slices of a grouping, with its own columns, as they can be retained."""
+    grouping = plan.groupings[id]
+    own = own.rename_columns([START if name == grouping.slice_column else name for name in own.column_names])
+    codes, instants = pd.factorize(starts_of(own))
+    own = own.append_column(END, pa.array(slice_ends(instants, grouping.progressions)[codes]))
+    return tagged(own.select(plan.schemas[id].names).cast(plan.schemas[id]), grouping)
 
 
 def unretained(plan: StepPlan, received: pa.Table) -> dict[str, Fresh]:

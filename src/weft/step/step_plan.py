@@ -13,7 +13,6 @@ from weft.plan.model import Grouping, Plan
 from weft.plan.sheet import Sheet, sheet
 from weft.slicing.window import Window
 from weft.step.emission import Emission
-from weft.step.packing import Packing
 
 
 @dataclass(frozen=True)
@@ -23,8 +22,6 @@ class StepPlan:
     plan: Plan
     ids: tuple[str, ...]
     """A name for each grouping, which stays while other groupings come and go."""
-    packing: Packing
-    """How slices travel."""
     schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
     """The columns of retained slices, by the id of their grouping; none where nothing is retained."""
     first: Mapping[str, int] = field(default_factory=dict)

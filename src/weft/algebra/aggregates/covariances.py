@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from weft.algebra import monoids
-from weft.algebra.aggregate import Aggregate
-from weft.algebra.measure import Answered, Decoded, Decoder, Lowering, Measure, Recipe, stored_doubles
+from weft.algebra.aggregate import Aggregate, Types
+from weft.algebra.lifting import double_input, doubles, present
+from weft.algebra.measure import (
+    Answered,
+    Decoded,
+    Decoder,
+    Lift,
+    Lifted,
+    Lowering,
+    Measure,
+    Recipe,
+    stored_doubles,
+)
 from weft.algebra.monoid import Monoid
 from weft.algebra.numbers import as_floats, typed
 
@@ -40,8 +52,27 @@ def encode(merged: Decoded, originals: Sequence[pa.Array]) -> list[pa.Array]:
     return stored_doubles([n, others[0] * n, others[1] * n, *others[2:]], n == 0, originals)
 
 
-COVARIANCE = Measure(COLUMNS[:4], decoder(monoids.covariance), monoids.covariance, encode)
-CORRELATION = Measure(COLUMNS, decoder(monoids.correlation), monoids.correlation, encode)
+def lift(monoid: Monoid, types: Types) -> Lift:
+    """A pair has no spread; but what is not finite spreads to NaN, as in Spark."""
+    counts, statistics = pa.array([], pa.int64()), [pa.array([], pa.float64())] * (monoid.width - 1)
+
+    def rows(columns: Sequence[pa.Array], length: int) -> Lifted:
+        both = present(columns, length)
+        x, y = (np.where(both, doubles(column), 0.0) for column in columns)
+        with np.errstate(invalid="ignore"):
+            spreads = ((x - x) + (y - y), x - x, y - y)
+        numbers = (both.astype(np.float64), x, y, *spreads[: monoid.width - 3])
+        return Lifted(Decoded(monoid, numbers), [counts, *statistics])
+
+    return Lift((double_input(0, types), double_input(1, types)), rows)
+
+
+def _joined(columns: tuple[str, ...], monoid: Monoid) -> Measure:
+    return Measure(columns, decoder(monoid), monoid, encode, lift=partial(lift, monoid))
+
+
+COVARIANCE = _joined(COLUMNS[:4], monoids.covariance)
+CORRELATION = _joined(COLUMNS, monoids.correlation)
 
 
 def _covariance(*, population: bool) -> Lowering:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from weft.algebra import monoids
 from weft.algebra.aggregate import Aggregate, Resolved, Types, by_kind
-from weft.algebra.measure import Answered, Decoded, Decoder, Lowering, Measure, Recipe, stored_doubles
+from weft.algebra.lifting import double_input, doubles, present
+from weft.algebra.measure import (
+    Answered,
+    Decoded,
+    Decoder,
+    Lift,
+    Lifted,
+    Lowering,
+    Measure,
+    Recipe,
+    stored_doubles,
+)
 from weft.algebra.numbers import Array, Columns, as_floats, typed
 
 MOMENTS = {2: monoids.moments2, 3: monoids.moments3, 4: monoids.moments4}
@@ -52,6 +64,20 @@ def encode(merged: Decoded, originals: Sequence[pa.Array]) -> list[pa.Array]:
     return stored_doubles(columns, n == 0, originals)
 
 
+def lift(order: int, types: Types) -> Lift:
+    """A row is its own mean and has no spread; but what is not finite spreads to NaN, as in Spark."""
+    counts, statistics = pa.array([], pa.int64()), [pa.array([], pa.float64())] * order
+
+    def rows(columns: Sequence[pa.Array], length: int) -> Lifted:
+        value = doubles(columns[0])
+        with np.errstate(invalid="ignore"):
+            spread = value - value
+        count = present(columns, length).astype(np.float64)
+        return Lifted(Decoded(MOMENTS[order], (count, value, *[spread] * (order - 1))), [counts, *statistics])
+
+    return Lift((double_input(0, types),), rows)
+
+
 def _recipe(order: int, lowering: Lowering) -> Callable[[Types], Recipe]:
     decode, monoid = decoder(order), MOMENTS[order]
 
@@ -59,7 +85,7 @@ def _recipe(order: int, lowering: Lowering) -> Callable[[Types], Recipe]:
         # doubles share their sum with sum and avg; an integer's exact sum would be another column
         total = "sum({0})" if pa.types.is_floating(types[0]) else "sum(double({0}))"
         columns = ("count({0})", total, *COLUMNS[: order - 1])
-        return Recipe((Measure(columns, decode, monoid, encode),), lowering)
+        return Recipe((Measure(columns, decode, monoid, encode, lift=partial(lift, order)),), lowering)
 
     return build
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from weft.algebra import items, monoids
 from weft.algebra.aggregate import Aggregate, Resolved, Types, UnsupportedAggregateError, by_kind, of_objects, plain
 from weft.algebra.aggregates.counts import counted
-from weft.algebra.measure import Answered, Decoded, Measure, Recipe
+from weft.algebra.measure import Answered, Decoded, Lift, Lifted, Measure, Recipe
 from weft.algebra.numbers import (
     Columns,
     DataError,
@@ -67,6 +67,19 @@ def encode_limbs(merged: Decoded, originals: Sequence[pa.Array]) -> list[pa.Arra
     return [pa.array(part, pa.int64(), mask=mask) for part in (high, low)]
 
 
+def lift_limbs(_: Types) -> Lift:
+    """BIGINT as it comes, in 64 bits if all of them together fit."""
+    limbs = [pa.array([], pa.int64())] * 2
+
+    def rows(columns: Sequence[pa.Array], _: int) -> Lifted:
+        values, valid = as_integers(columns[0], 0), validity(columns[0])
+        if float(np.abs(values.astype(np.float64)).sum()) < 2.0**62:
+            return Lifted(Decoded(monoids.add_int, (values,), valid), limbs)
+        return Lifted(Decoded(monoids.add_wide, widened((values,)), valid), limbs)
+
+    return Lift(("{0}",), rows)
+
+
 def decode_decimals(columns: Sequence[pa.Array]) -> Decoded:
     """Exact decimal sums: 64 bits if all of them together fit, else 128."""
     high, low = wide_or_zero(columns[0])
@@ -87,7 +100,7 @@ def summed(kind: pa.DataType) -> Measure:
     if pa.types.is_int64(kind):
         # two limbs: a slice's own sum may need more than 64 bits though the window's answer does not
         limbs = ("sum(shiftright({0}, 32))", "sum({0} & 4294967295L)")
-        return Measure(limbs, decode_limbs, monoids.add_wide, encode_limbs)
+        return Measure(limbs, decode_limbs, monoids.add_wide, encode_limbs, lift=lift_limbs)
     if pa.types.is_integer(kind):
         return Measure(("sum({0})",), decode_integers, monoids.add_int)
     if pa.types.is_decimal(kind):

@@ -200,7 +200,7 @@ class Job:
         is_replayed = start is not None
         if start is None:
             version = self._guarded(lambda: self._next_plan.version(rows, batch))
-            start = self.ledger.start(batch, version, drain=drain)
+            start = self.ledger.start(batch, version, drain=drain, cut=self.wishes.cut)
         live = self.live
         known = live is not None and live.record.version == start.plan
         record = live.record if live is not None and known else self.ledger.history.plan(start.plan)

@@ -15,6 +15,7 @@ from weft.job.query_registry import QueryRegistry, Wanted
 from weft.job.trials import PROOF, Trial, Trials
 from weft.optimize.planner import PlanRequest, plan
 from weft.optimize.weaving import Weaving
+from weft.plan.cut_engine import CutEngine, check_cut
 from weft.plan.record import UNKEPT, PlanRecord
 from weft.slicing.edge_rate import MICROSECONDS
 from weft.spark.bind import Bound, Stream
@@ -34,11 +35,21 @@ class Wishes:
     finals: FinalsPlace = "auto"
     buckets: int | None = None
     """In how many parts keys are split, where finals run on executors; as many as cores if not given."""
+    cut: CutEngine = "jvm"
+    """Who cuts rows into slices."""
 
     def __post_init__(self) -> None:
         check_place(self.finals)
+        check_cut(self.cut)
         if len(self.weaving.capacities) > 1 and self.finals == "driver":
             raise UseError("nodes are executors: leave finals at auto or executors, or leave nodes out")
+        if self.cut == "driver" and (len(self.weaving.capacities) > 1 or self.finals == "executors"):
+            raise UseError("rows that are cut in the driver's process are answered there: say cut jvm or workers")
+
+    @property
+    def place(self) -> FinalsPlace:
+        """Where finals run; not on executors by themselves if slices are made in the driver's process."""
+        return "driver" if self.cut == "driver" else self.finals
 
 
 @dataclass(frozen=True)
@@ -118,7 +129,7 @@ class NextPlan:
     def _placed(self, record: PlanRecord, wanted: Wanted[Bound], rows: DataFrame | None) -> PlanRecord:
         """A plan for which there is no state yet, with where its finals run: from then on that stays so."""
         on_nodes = len(self.wishes.weaving.capacities) > 1
-        if on_nodes or is_for_executors(self.wishes.finals, self.stream, record, wanted.bound, rows):
+        if on_nodes or is_for_executors(self.wishes.place, self.stream, record, wanted.bound, rows):
             buckets = self.wishes.buckets or self.stream.session.sparkContext.defaultParallelism
             LOG.info("slices become answers on the executors, in %d buckets", buckets)
             return in_buckets(record, buckets, wanted.bound)

@@ -57,7 +57,7 @@ class OnExecutors:
             nothing: RDD[bytes] = self.spark.sparkContext.parallelize([], self.live.record.buckets)
             return nothing.mapPartitionsWithIndex(BucketTask(self._plan, order)).collect()
         try:
-            return scattered.map(BucketTask(self._plan, order, scattered.schema))
+            return scattered.map(BucketTask(self._plan, order, scattered.arrival))
         finally:
             scattered.forget()
 

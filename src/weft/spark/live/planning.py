@@ -19,10 +19,8 @@ from weft.spark.bind import Bound, Stream, bind
 from weft.spark.culprits import blamed, control_of
 from weft.spark.failures import fault
 from weft.spark.fetching import arrow_type
-from weft.spark.packed import packing_of
 from weft.spark.rows import slices
 from weft.spark.sample import look
-from weft.step.packing import Packing
 from weft.step.retained import END, START
 
 LivePlan = live_plan.LivePlan[Bound]
@@ -122,12 +120,11 @@ def restored_plan(stream: Stream, record: PlanRecord, bound: Mapping[str, Bound]
     made = restored(stream.name, stream.event_time, record, queries, stream.limits)
     ids = tuple(one.id for one in record.groupings)
     if not made.groupings:
-        return LivePlan(made, ids, Packing((), ()), record=record, bound=bound)
+        return LivePlan(made, ids, record=record, bound=bound)
     with slices(stream.empty, made) as cut:
-        packing = packing_of(cut.frame)
         types = {item.name: arrow_type(item.dataType) for item in cut.frame.schema}
     # slices of a micro-batch are few, and are merged with the retained ones anyway: once in every map task will do
-    live = LivePlan(replace(made, ordered=True), ids, packing, first=record.first, record=record, bound=bound)
+    live = LivePlan(replace(made, ordered=True), ids, first=record.first, record=record, bound=bound)
     schemas = {}
     for id, names in live.names.items():
         starts = live.groupings[id].slice_column

@@ -5,6 +5,7 @@ Nothing of it counts before it is committed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -18,20 +19,22 @@ from weft.job.clock import Clock, largest_of, watermark_after
 from weft.job.history import ANSWERS
 from weft.job.past import reached_since
 from weft.job.records import BatchStart, Counts, Manifest
+from weft.plan.cut_engine import CutEngine
 from weft.sources.source import BAD, LiveSource
 from weft.spark.bind import Stream
 from weft.spark.bucket_task import THREADS
-from weft.spark.live.cutting import CutRows, DriverCutter, ExecutorCutter, cutter_of
+from weft.spark.kernel_cut import engine_for, left_to_jvm
+from weft.spark.live.cutting import CutRows, Cutter, cutter_of
 from weft.spark.live.on_executors import OnExecutors, listed, state_of
 from weft.spark.live.planning import LivePlan
 from weft.spark.select_lists import SelectLists
 from weft.step.answer_files import AnswerFiles, Written
 from weft.step.finals import Finals
-from weft.step.new_slices import NewSlices
 from weft.step.state import LazyTables, Segment, State, Tables, conformed
 from weft.step.turn import turn
 from weft.store.folder import Folder
 
+LOG = logging.getLogger("weft.stream")
 NO_ROWS = CutRows()
 
 
@@ -71,7 +74,8 @@ class Runner:
         self._lateness = lateness
         self._run = run
         self._finals: Finals | None = None
-        self._cutter: DriverCutter | ExecutorCutter | None = None
+        self._cutters: dict[CutEngine, Cutter] = {}
+        """By the engine that a batch was started with."""
         self._lists: SelectLists | None = None
         self._executors: OnExecutors | None = None
         """Where finals run, if not here."""
@@ -99,7 +103,7 @@ class Runner:
         self.live = live
         self.state = (self.state if state is None else state).conformed(live)
         self._finals = None
-        self._cutter = cutter_of(live, None if self._source.letters is None else BAD)
+        self._cutters = {}
         self._lists = SelectLists(self._stream.session, live.sheet, live.bound)
         if self._executors is not None:
             self._executors.close()
@@ -127,13 +131,24 @@ class Runner:
 
     def compute(self, rows: DataFrame | None, start: BatchStart, last: Manifest, epoch: int) -> ComputedBatch:
         """The batch that ``start`` tells, after ``last``; without rows for the step that closes all windows."""
-        assert self._cutter is not None
         self.describe(start.batch, "rows to slices")
-        cut = NO_ROWS if rows is None else self._cutter.cut(rows, start.watermark)
+        cut = NO_ROWS if rows is None else self._cutter(start.cut).cut(rows, start.watermark)
         if rows is not None and cut.bad and self._source.letters is not None:
             self.describe(start.batch, "bad records")
             self._source.letters.keep(rows.where(f"{BAD} IS NOT NULL"), start.batch, self._run)
         return self._finish(cut, start, last, epoch)
+
+    def _cutter(self, wished: CutEngine) -> Cutter:
+        """What cuts rows under the present plan; the same engine for every attempt at a batch."""
+        live = self.live
+        assert live is not None
+        if wished not in self._cutters:
+            engine = engine_for(live.plan, self._stream.rows, wished)
+            if engine != wished:
+                for number, reason in left_to_jvm(live.plan, self._stream.rows).items():
+                    LOG.info("rows are cut in the JVM, as kernels cannot cut %s: %s", live.ids[number], reason)
+            self._cutters[wished] = cutter_of(live, engine, None if self._source.letters is None else BAD)
+        return self._cutters[wished]
 
     def accept(self, batch: ComputedBatch) -> None:
         """A batch is committed: the next one goes on from it."""
@@ -185,13 +200,12 @@ class Runner:
         """Answers and the next state, in this process."""
         live = self.live
         assert live is not None and self._lists is not None
-        new = NewSlices.of(live, cut.slices, start.watermark)
         self.clock.note("slices")
         self.describe(start.batch, "select lists of answers")
         # a batch that fails leaves no half-fed cache behind
         finals, self._finals = self._finals, None
         emission = live.emission(start.watermark, None if start.drain else watermark)
-        made = turn(live, new, self.state, emission, finals)
+        made = turn(live, cut.slices, self.state, emission, finals)
         folder = Folder(f"{self._checkpoint.folder.root}/{ANSWERS}/{attempt}")
         with ThreadPoolExecutor(1, "weft-state") as pool:
             # beside the answers, which do not need it
@@ -202,7 +216,7 @@ class Runner:
             files.written.share(live.plan.same_as)
             self.clock.note("answers")
             state = saving.result()
-        return TurnedSlices(files.written, state, len(new), made.finals)
+        return TurnedSlices(files.written, state, len(cut.slices), made.finals)
 
     def _turn_there(self, cut: CutRows, start: BatchStart, watermark: int | None, attempt: str) -> TurnedSlices:
         """The same in buckets, on the executors."""

@@ -1,0 +1,15 @@
+"""Who cuts rows into slices: Spark's own aggregation in the JVM, or compiled kernels in workers or in this process."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from weft.errors import WeftError
+
+CutEngine = Literal["jvm", "workers", "driver"]
+
+
+def check_cut(cut: str) -> None:
+    """Refuse what is no engine."""
+    if cut not in get_args(CutEngine):
+        raise WeftError(f"rows cannot be cut by {cut!r}: there are {', '.join(get_args(CutEngine))}")
