@@ -50,8 +50,10 @@ def test_doubles_may_differ_by_their_bound_and_no_more() -> None:
 
 
 def test_a_value_that_semantics_leaves_open_is_not_compared() -> None:
-    assert not differs(BOUNDED, [(1, 7.0)], [(1, None, -1.0)])
-    assert differs(BOUNDED, [(2, 7.0)], [(1, None, -1.0)])
+    assert not differs(BOUNDED, [(1, 7.0)], [(1, 5.0, -1.0)])
+    assert not differs(BOUNDED, [(1, None)], [(1, 5.0, -1.0)])
+    assert differs(BOUNDED, [(1, 7.0)], [(1, None, -1.0)])
+    assert differs(BOUNDED, [(2, 7.0)], [(1, 5.0, -1.0)])
 
 
 def test_any_value_of_the_tied_rows_is_right_and_no_other() -> None:

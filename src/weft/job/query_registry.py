@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -58,6 +59,7 @@ class QueryRegistry(Generic[Bound]):
         self._planned = -1
         self._looked = -1
         self._untold: list[Callable[[], object]] = []
+        self._telling = threading.RLock()
         self.refusals: list[Refusal] = []
         """Refusals that the catalog has yet to hear of."""
         self.presence = Presence("the catalog", "the queries stay as they are until it is back")
@@ -170,13 +172,15 @@ class QueryRegistry(Generic[Bound]):
 
     def catch_up(self) -> None:
         """Tell the catalog what it has not heard yet; an error says that it is still away."""
-        while self.refusals:
-            id, name, reason = self.refusals[0]
-            self.catalog.refuse(name, reason, id=id)
-            del self.refusals[0]
-        while self._untold:
-            self._untold[0]()
-            del self._untold[0]
+        # the stream's thread and the one that looks for new queries both come by; each waits until all is told
+        with self._telling:
+            while self.refusals:
+                id, name, reason = self.refusals[0]
+                self.catalog.refuse(name, reason, id=id)
+                del self.refusals[0]
+            while self._untold:
+                self._untold[0]()
+                del self._untold[0]
 
     def miss(self, error: CatalogError) -> None:
         """Note that the catalog is away; people are told once."""

@@ -146,7 +146,8 @@ class LiveEngine:
             if self._reading.query is not None:
                 self._reading.run()
                 if self.pace.available_now and self.pace.drain and not self._stopped:
-                    self.job.drain()
+                    with self._turn:
+                        self.job.drain()
             if not self._reading.stopping.is_set():
                 # Spark ends a query without a word when another one is started on its checkpoint in the same process
                 self.job.lease.check()
