@@ -198,7 +198,7 @@ class QueryWriter:
             f"named_struct('k', ({bare}, 0)).k",
         ]
         if parts.window in values.values():  # no call of window is resolved inside of a lambda
-            texts = [text for text in texts if "->" not in text]
+            texts = [text for text in texts if not text.startswith("transform(")]
         return Aggregated(self.rnd.choice(texts), "?")
 
     def exact_aggregate(self) -> str:

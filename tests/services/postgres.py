@@ -50,13 +50,15 @@ class Server:
         command += ["-k", str(folder), "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=40"]
         url = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/postgres"
         log = folder / "server.log"
-        service = Service(command, log, lambda: psycopg.connect(url).close(), how, by=signal.SIGQUIT)
+        service = Service(
+            command, log, lambda: psycopg.connect(url, connect_timeout=20).close(), how, by=signal.SIGQUIT
+        )
         return Server(port, folder, service)
 
     def database(self) -> str:
         """A new database: its address, password included."""
         name = f"test_{next(self._numbers)}"
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+        with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=20) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,14 +100,18 @@ class Service:
     def frozen(self) -> Iterator[None]:
         """It stands still with all its processes: it takes connections, and answers nobody."""
         pids = [self.process.pid, *children(self.process.pid)]
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
         try:
+            send(pids, signal.SIGSTOP)
             yield
         finally:
-            for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
+            send(pids, signal.SIGCONT)
+
+
+def send(pids: Iterable[int], what: signal.Signals) -> None:
+    """Tell processes, those that are gone by now aside: a database ends a connection's process when that closes."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, what)
 
 
 def stop(process: subprocess.Popen[bytes], *, by: signal.Signals = signal.SIGTERM) -> None:
