@@ -90,47 +90,65 @@ def demo(spark: Any, work: Path, folder: Path) -> None:
     engine.run().write(str(folder / "out"))
 
 
-def live(queries: Callable[[], str], rows: int) -> Callable[[Any, Path, Path], float]:
-    """Micro-batches from files, one each; the median second of those after the first ones."""
+def live(
+    queries: Callable[[], str], feed: Callable[[Path], Path], *, files: int = 1, first: int = FIRST
+) -> Callable[[Any, Path, Path], float]:
+    """Micro-batches of some files each; the median second of those after the first ones."""
 
     def run(spark: Any, work: Path, folder: Path) -> float:
         from weft import Engine
 
-        feed = small_files(work, rows)
-        stream = spark.readStream.schema(TRADES).option("maxFilesPerTrigger", 1).parquet(str(feed))
+        stream = spark.readStream.schema(TRADES).option("maxFilesPerTrigger", files).parquet(str(feed(work)))
         engine = Engine(spark).stream("trades", stream, "ts")
         engine.sql(queries())
         started = engine.start(str(folder / "checkpoint"), available_now=True)
         seconds: list[float] = []
         started.job.listeners = [*started.job.listeners, lambda job, last: seconds.append(last.counts["seconds"])]
         started.await_termination()
-        return statistics.median(seconds[FIRST:])
+        return statistics.median(seconds[first:])
 
     return run
 
 
-def small_files(work: Path, rows: int) -> Path:
-    """The first trades, a file a batch."""
-    import pyarrow.parquet as pq
+def first_trades(rows: int) -> Callable[[Path], Path]:
+    """The first trades of ``thousand.py``, so many a file."""
 
-    from workload_thousand import write_trades
+    def feed(work: Path) -> Path:
+        import pyarrow.parquet as pq
 
-    feed = work / f"feed-{rows}"
-    if not feed.exists():
-        making = work / f"making-{os.getpid()}-{rows}"
-        making.mkdir()
-        table = pq.read_table(write_trades(work, 1_000_000))
-        for number in range(BATCHES):
-            pq.write_table(table.slice(number * rows, rows), making / f"{number:03}.parquet")
-        making.rename(feed)
+        from workload_thousand import write_trades
+
+        folder = work / f"feed-{rows}"
+        if not folder.exists():
+            making = work / f"making-{os.getpid()}-{rows}"
+            making.mkdir()
+            table = pq.read_table(write_trades(work, 1_000_000))
+            for number in range(BATCHES):
+                pq.write_table(table.slice(number * rows, rows), making / f"{number:03}.parquet")
+            making.rename(folder)
+        return folder
+
     return feed
 
 
-def thousand_texts() -> str:
-    """The thousand queries as one file."""
+def bars_trades(rows: int, files: int) -> Callable[[Path], Path]:
+    """The trades of ``streaming.py --bars``, so many a file; kept in the checkout."""
+
+    def feed(_: Path) -> Path:
+        from streaming_feeds import Trades
+
+        trades = Trades(1_000_000, rows, files)
+        trades.write()
+        return trades.folder
+
+    return feed
+
+
+def thousand_texts(count: int = 1_000) -> str:
+    """The thousand queries as one file, or the first of them."""
     from workload_thousand import queries, query_file
 
-    return query_file(queries(1_000))
+    return query_file(queries(count))
 
 
 def unnested_texts() -> str:
@@ -151,8 +169,14 @@ WORKLOADS: dict[str, Callable[[Any, Path, Path], float | None]] = {
     "thousand.py, 100 queries": of_thousand(100, 5_000_000),
     "thousand.py, 1,000 queries": of_thousand(1_000, 5_000_000),
     "the demo's workload": demo,
-    f"live, 1,000 queries, {SMALL_BATCH:,} rows a batch": live(thousand_texts, SMALL_BATCH),
-    "live, 60 queries that do not nest, 60,000 rows a batch": live(unnested_texts, 60_000),
+    f"live, 1,000 queries, {SMALL_BATCH:,} rows a batch": live(thousand_texts, first_trades(SMALL_BATCH)),
+    "live, 60 queries that do not nest, 60,000 rows a batch": live(unnested_texts, first_trades(60_000)),
+    "streaming.py --bars, 100 queries, 100,000 rows a batch": live(
+        lambda: thousand_texts(100), bars_trades(100_000, BATCHES)
+    ),
+    "streaming.py --bars, 1,000 queries, 8 M rows a batch": live(
+        thousand_texts, bars_trades(1_000_000, 24), files=8, first=1
+    ),
 }
 
 

@@ -10,13 +10,16 @@ import pytest
 
 import weft
 from weft.launch import calibrate as calibrating
-from weft.launch.calibrate import TRIALS, Probe, calibrate, fitted
+from weft.launch.calibrate import TRIALS, Probe, calibrate
+from weft.launch.calibrate_cut import CUT_TRIALS
+from weft.launch.fitting import fitted
 from weft.launch.session import name_of
 from weft.optimize.constants import Constants
 from weft.optimize.work import Work
 from weft.store.folder import Folder
 
 SMALL = tuple(Probe(trial.name, trial.by, trial.windows[:4], trial.weaving, rows=2_000) for trial in TRIALS[:4])
+FEW_CUTS = CUT_TRIALS[:2]
 
 
 def test_the_constants_that_made_the_times_are_found_again() -> None:
@@ -50,10 +53,12 @@ def test_constants_are_measured_kept_under_the_name_of_the_spark_and_used_by_eng
     monkeypatch.setattr(calibrating, "WARM_UP", 0)  # the times need not be good ones
     assert weft.Engine(spark).weaving.constants == Constants()
     folder = Folder(str(tmp_path / "work"))
-    constants, report = calibrate(spark, folder, repeats=1, trials=SMALL)
+    constants, report = calibrate(spark, folder, repeats=1, trials=SMALL, cut_trials=FEW_CUTS)
     constants.save(name_of(spark))
     assert weft.Engine(spark).weaving.constants == constants
-    assert [name for name, _, _ in report] == [trial.name for trial in SMALL]
+    cuts = [f"{trial.name} cut by {engine}" for engine in ("jvm", "workers", "driver") for trial in FEW_CUTS]
+    assert [name for name, _, _ in report] == [trial.name for trial in SMALL] + cuts
+    assert constants.cut.keys() == {"jvm", "workers", "driver"} and constants.cut != Constants().cut
     assert all(seconds > 0 and predicted >= 0 for _, seconds, predicted in report)
     assert all(0 < seconds < 1e-4 for seconds in constants.kernel.values())
     assert not folder.exists()

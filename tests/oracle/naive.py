@@ -209,10 +209,12 @@ def covariance(pairs: list[tuple[Any, Any]], lost: int) -> Any:
 def correlation(pairs: list[tuple[Any, Any]]) -> Any:
     """Pearson's correlation; NULL where one side is constant."""
     together = covariance(pairs, 0)
-    if together is None or (isinstance(together, float) and math.isnan(together)):
-        return together
-    spread = variance([x for x, _ in pairs], 0) * variance([y for _, y in pairs], 0)
-    return None if spread == 0 else float(together) / math.sqrt(spread)
+    spreads = [variance([pair[side] for pair in pairs], 0) for side in (0, 1)]
+    if together is None or len(pairs) == 1 or 0 in spreads:
+        return None
+    if math.isnan(together):
+        return math.nan
+    return float(together) / math.sqrt(spreads[0] * spreads[1])
 
 
 def bits(values: list[int], combine: Callable[[int, int], int]) -> int | None:

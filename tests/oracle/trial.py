@@ -41,7 +41,7 @@ def weft_rows(spark: Any, stream: Stream, queries: Sequence[Asked]) -> dict[str,
 
     Those that only the JVM can cut have a run of their own, or the others would be cut there, too.
     """
-    apart = set() if cut_engine() == "jvm" else left_queries(spark, stream, queries)
+    apart = left_queries(spark, stream, queries) if cut_engine() in {"workers", "driver"} else set()
     found: dict[str, Rows | WeftError] = {}
     for some in ([one for one in queries if (one.name in apart) == left] for left in (False, True)):
         found |= answered(spark, stream, some) if some else {}
@@ -75,7 +75,7 @@ def answered(spark: Any, stream: Stream, queries: Sequence[Asked]) -> dict[str, 
 
 def cut_engine() -> Any:
     """Who cuts rows into slices, if a test does not say it."""
-    return os.environ.get(CUT, "jvm")
+    return os.environ.get(CUT, "auto")
 
 
 @contextmanager

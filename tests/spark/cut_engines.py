@@ -43,7 +43,7 @@ def by_workers(rows: Any, plan: Plan, mark: str | None = None) -> tuple[Tables, 
 
 def by_here(rows: Any, plan: Plan, mark: str | None = None) -> Cut:
     """Those that kernels make in this process."""
-    return cut_table(brought(projected(rows, plan, mark)), plan)
+    return cut_table(brought(projected(rows, plan, mark)), Cutter(plan))
 
 
 def lifted(plan: Plan, rows: Any) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 
 import pyarrow as pa
 
@@ -38,3 +39,20 @@ def test_a_slope_or_correlation_of_a_constant_is_null_as_in_spark(spark):
         assert (mine["c"], mine["slope"], mine["skew"], mine["kurt"], mine["spread"]) == (None, None, None, None, 0.0)
         assert (spark_s["c"], spark_s["slope"], spark_s["spread"]) == (None, None, 0.0)
         assert mine["r2"] == spark_s["r2"]
+
+
+def test_a_correlation_with_a_constant_is_null_also_if_the_other_side_is_not_finite(spark):
+    values = [6.7, math.nan, math.inf, 1.0, math.nan, math.nan]
+    rows = pa.table(
+        {
+            "ts": pa.array([BEGIN + datetime.timedelta(minutes=at // 2) for at in range(6)], pa.timestamp("us", "UTC")),
+            "x": values,
+            "v": [-2.7e9] * 6,
+        }
+    )
+    frame = spark.createDataFrame(rows)
+    frame.createOrReplaceTempView("t")
+    query = "SELECT window.start AS s, corr(x, v - 1) AS c, corr(v, x) AS d FROM t GROUP BY window(ts, '1 minute')"
+    (name,) = (engine := Engine(spark).stream("t", frame, "ts")).sql(query)
+    assert sorted(engine.run()[name].collect()) == sorted(spark.sql(query).collect())
+    assert [row["c"] for row in spark.sql(query).collect()] == [None, None, None]

@@ -27,7 +27,7 @@ def calibrate_command(
 ) -> None:
     """Measure what rows, slices, merges and answers cost on this Spark, and keep that for planning.
 
-    Takes a minute or two on a machine that has nothing else to do. Example: `weft calibrate`
+    Takes a few minutes on a machine that has nothing else to do. Example: `weft calibrate`
     """
     from weft.launch.calibrate import calibrate
     from weft.launch.session import name_of
@@ -51,6 +51,9 @@ def calibrate_command(
         table.add_row(item.name, f"{getattr(constants, item.name) * 1e9:,.1f}")
     for name, seconds in constants.kernel.items():
         table.add_row(f"operation of {name}", f"{seconds * 1e9:,.1f}")
+    for engine, each in constants.cut.items():
+        for name, seconds in each.items():
+            table.add_row(f"{name}, cut by {engine}", f"{seconds * 1e9:,.1f}")
     console.print(table)
     for name, seconds, predicted in trials:
         console.print(f"[dim]{name}: {seconds:.2f} s, by these constants {predicted:.2f} s[/]")

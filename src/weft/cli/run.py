@@ -18,7 +18,7 @@ from weft.cli.spark_options import Conf, Master, Memory, Packages, pairs, starte
 from weft.cli.weaving import Model, Nodes, Optimizer, Weave
 from weft.errors import WeftError
 from weft.optimize.weaving import DEFAULT
-from weft.plan.cut_engine import CutEngine
+from weft.plan.cut_engine import CutWish
 from weft.plan.explain import explain_running
 from weft.plan.record import GroupingRecord
 from weft.query.limits import DEFAULT as DEFAULT_LIMITS
@@ -48,8 +48,8 @@ Format = Annotated[
 Options = Annotated[list[str] | None, typer.Option("--option", metavar="K=V", help="An option for Spark's reader.")]
 Technique = Annotated[str, typer.Option(help="How answers are built from slices; auto chooses for each aggregate.")]
 Cut = Annotated[
-    CutEngine,
-    typer.Option(help="Who cuts rows into slices: Spark's aggregation, or compiled kernels in workers or the driver."),
+    CutWish,
+    typer.Option(help="Who cuts rows into slices: Spark's aggregation, kernels in workers or the driver, or the best."),
 ]
 Out = Annotated[str, typer.Option(metavar="DIR", help="The folder for the answers, a path or a URL.")]
 Limit = Annotated[
@@ -69,7 +69,7 @@ def run_command(
     optimizer: Optimizer = DEFAULT,
     model: Model = "calibrated",
     nodes: Nodes = None,
-    cut: Cut = "jvm",
+    cut: Cut = "auto",
     limit: Limit = None,
     master: Master = None,
     memory: Memory = None,
@@ -127,7 +127,7 @@ def explain_command(
     optimizer: Optimizer = DEFAULT,
     model: Model = "calibrated",
     nodes: Nodes = None,
-    cut: Cut = "jvm",
+    cut: Cut = "auto",
     master: Master = None,
     memory: Memory = None,
     conf: Conf = None,
@@ -201,11 +201,11 @@ class RunRequest:
         option: list[str] | None,
         technique: str,
         weave: Weave,
-        cut: CutEngine,
+        cut: CutWish,
     ) -> None:
         parse_file(text)
         self.text, self.event_time, self.format, self.technique, self.weave = text, event_time, format, technique, weave
-        self.cut: CutEngine = cut
+        self.cut: CutWish = cut
         self.sources = pairs(source, "--source", "NAME=PATH")
         self.options = pairs(option, "--option")
         self.limits = DEFAULT_LIMITS

@@ -122,7 +122,7 @@ def stream_command(
         str | None, typer.Option(help="Where slices become answers: auto, driver or executors; for a new checkpoint.")
     ] = None,
     cut: Annotated[
-        str | None, typer.Option(help="Who cuts rows into slices: jvm, or compiled kernels in workers or the driver.")
+        str | None, typer.Option(help="Who cuts rows into slices: jvm, workers, driver, or auto: the fastest.")
     ] = None,
     master: Master = None,
     memory: Memory = None,

@@ -117,7 +117,7 @@ class StreamConfig(Section):
     """Over which nodes, by their capacities, trees of queries are spread."""
     finals: Literal["auto", "driver", "executors"] = "auto"
     """Where slices become answers, for a new checkpoint."""
-    cut: Literal["jvm", "workers", "driver"] = "jvm"
+    cut: Literal["auto", "jvm", "workers", "driver"] = "auto"
     """Who cuts rows into slices: Spark's own aggregation, or compiled kernels in the workers or in the driver."""
     master: str | None = None
     memory: str = "3g"

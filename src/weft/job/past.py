@@ -12,7 +12,7 @@ from weft.algebra.numbers import flatten
 from weft.job.records import EVERYTHING
 from weft.plan.model import BoundQuery
 from weft.plan.record import PlanRecord
-from weft.step.retained import END, START, kept_names, needs, straddled
+from weft.step.retained import END, START, needs, straddled
 from weft.step.slices import number_rows
 from weft.step.state import reach
 from weft.step.step_plan import StepPlan
@@ -50,7 +50,7 @@ class Past:
         if grouping is None:
             return unseen  # it was made in this very change, for another new query
         since = self.kept_since.get(id, {})
-        kept = kept_names(grouping)
+        kept = self.plan.kept[id]
         instants = [since[EVERYTHING]] if EVERYTHING in since else []
         for need in needs(grouping.conditional, query):
             met = need & kept
@@ -76,14 +76,12 @@ def next_since(
 ) -> dict[str, dict[str, int]]:
     """From when on columns are complete under a new plan: those that are new, from what was never seen."""
     found: dict[str, dict[str, int]] = {}
-    for id, grouping in after.groupings.items():
-        known = before.groupings.get(id) if before is not None else None
+    known = before.kept if before is not None else {}
+    for id, names in after.kept.items():
         mine = dict(since.get(id, {}))
-        names = kept_names(grouping)
-        old = kept_names(known) if known is not None else set()
         if largest is not None:
-            mine |= dict.fromkeys(names - old, largest + 1)
-            if known is None:
+            mine |= dict.fromkeys(names - known.get(id, frozenset()), largest + 1)
+            if id not in known:
                 mine[EVERYTHING] = largest + 1
         found[id] = {name: instant for name, instant in mine.items() if name in names or name == EVERYTHING}
     return found

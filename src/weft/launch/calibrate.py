@@ -8,19 +8,21 @@ times of all runs, in relative error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.monoids import add_int, max_int
-from weft.algebra.numbers import Array
 from weft.evaluate.registry import TECHNIQUES
 from weft.evaluate.sliding import slide
+from weft.launch.calibrate_cut import CUT_TRIALS, CutTrial, cut_constants
 from weft.launch.engine import Engine
+from weft.launch.fitting import fitted
 from weft.optimize.constants import Constants
 from weft.optimize.omega import TechniqueCode, overlap
 from weft.optimize.weaving import Weaving
@@ -103,6 +105,7 @@ def calibrate(
     repeats: int = 5,
     progress: Callable[[str], object] = lambda what: None,
     trials: Sequence[Probe] = TRIALS,
+    cut_trials: Sequence[CutTrial] = CUT_TRIALS,
 ) -> tuple[Constants, list[tuple[str, float, float]]]:
     """Measure; returns the constants, and each trial's name with the seconds it took and those now predicted.
 
@@ -118,15 +121,17 @@ def calibrate(
             for took, run in zip(seconds, runs, strict=True):
                 progress(f"{run.trial.name}, {'warming up' if number < 0 else f'run {number + 1} of {repeats}'}")
                 took.append(run_plan(run.engine, run.plan, run.rows, folder))
+        rows = frames[max(kinds)]
+        cut, told_of_cuts = cut_constants(spark, rows, folder, repeats, progress, cut_trials)
     finally:
         folder.remove()
     progress("kernels")
     medians = [median(took[WARM_UP:]) for took in seconds]
-    found = fitted([run.work for run in runs], medians)
-    constants = Constants(**found, kernel=kernels(), cores=spark.sparkContext.defaultParallelism)
-    return constants, [
-        (run.trial.name, took, run.work.seconds(constants)) for run, took in zip(runs, medians, strict=True)
-    ]
+    found: dict[str, Any] = {**fitted([run.work for run in runs], medians)}
+    cores = spark.sparkContext.defaultParallelism
+    constants = Constants(**found, kernel=kernels(), cut=cut, cores=cores)
+    told = [(run.trial.name, took, run.work.seconds(constants)) for run, took in zip(runs, medians, strict=True)]
+    return constants, told + told_of_cuts
 
 
 @dataclass(frozen=True)
@@ -178,31 +183,6 @@ def work_of_plan(engine: Engine, plan: Plan, count: float, seconds: float, keys:
     """What a run of the plan does over rows that all its groupings see alike."""
     rows = Rows(count, seconds, keys, plan.ordered)
     return work_of_run(plan.groupings, [rows] * len(plan.groupings), engine.buckets)
-
-
-def fitted(works: Sequence[Work], seconds: Sequence[float]) -> dict[str, float]:
-    """The constants, none negative, for which the relative errors are least."""
-    counts = np.array([astuple(work) for work in works]) / np.array(seconds)[:, None]
-    scale = np.maximum(counts.max(axis=0), np.finfo(float).tiny)  # some trials may do nothing of a kind
-    solved = least_squares(counts / scale, np.ones(len(works))) / scale
-    return {item.name: float(value) for item, value in zip(fields(Work), solved, strict=True)}
-
-
-def least_squares(matrix: Array, target: Array, rounds: int = 20_000) -> Array:
-    """Non-negative x with the least squares of matrix x - target, coordinate by coordinate.
-
-    Examples
-    --------
-    >>> least_squares(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([2.0, 1.0])).round(6).tolist()
-    [1.5, 0.0]
-    """
-    found = np.zeros(matrix.shape[1])
-    gram, wanted = matrix.T @ matrix, matrix.T @ target
-    for _ in range(rounds):
-        for at in range(len(found)):
-            rest = wanted[at] - gram[at] @ found + gram[at, at] * found[at]
-            found[at] = max(rest / gram[at, at], 0.0) if gram[at, at] else 0.0
-    return found
 
 
 def kernels() -> dict[str, float]:

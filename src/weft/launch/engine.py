@@ -19,10 +19,11 @@ from weft.launch.reach import refuse_without_file_system
 from weft.launch.session import local_session
 from weft.launch.woven import weaving_on
 from weft.optimize import planner
+from weft.optimize.constants import Constants
 from weft.optimize.entry import ModelName, check_optimizer
 from weft.optimize.planner import PlanRequest
 from weft.optimize.weaving import DEFAULT
-from weft.plan.cut_engine import CutEngine, check_cut
+from weft.plan.cut_engine import CutWish, check_cut
 from weft.plan.explain import cutting, explain
 from weft.plan.model import BoundQuery, Plan
 from weft.plan.sheet import Sheet, sheet
@@ -33,9 +34,9 @@ from weft.query.sparksql import parse_file
 from weft.sources.specs import live_source
 from weft.spark.answers import Answers, Staged
 from weft.spark.bind import Bound, Stream, bind
+from weft.spark.choosing import ChosenCut, CutChooser
 from weft.spark.culprits import control_of, surviving
 from weft.spark.failures import JvmGoneError, jvm_is_gone
-from weft.spark.kernel_cut import left_to_jvm
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.next_plan import Wishes
@@ -88,13 +89,13 @@ class Engine:
         model: ModelName = "calibrated",
         nodes: int | Sequence[float] | None = None,
         limits: Limits | None = None,
-        cut: CutEngine = "jvm",
+        cut: CutWish = "auto",
     ) -> None:
         check_optimizer(optimizer)
         check_cut(cut)
         self.spark = spark or local_session()
         self.technique = technique
-        self.cut: CutEngine = cut
+        self.cut: CutWish = cut
         self.limits = limits or Limits()
         self.weaving = weaving_on(self.spark, optimizer, model, nodes)
         cores = buckets or self.spark.sparkContext.defaultParallelism
@@ -188,8 +189,8 @@ class Engine:
         """What the next run shares: groupings, slices, partials, and who uses them; and who cuts rows into slices."""
         told = []
         for stream, plan in self._planned():
-            left = {} if self.cut == "jvm" else left_to_jvm(plan, stream.rows)
-            told.append(explain(plan, cutting(plan, self.cut, left)))
+            chosen = self._cut(plan, stream)
+            told.append(explain(plan, cutting(plan, chosen.engine, chosen.left, chosen.why)))
         return "\n\n".join(told)
 
     def run(self, staging: str | None = None) -> Answers:
@@ -303,6 +304,11 @@ class Engine:
         )
         return planner.plan(asked).plan
 
+    def _cut(self, plan: Plan, stream: Stream) -> ChosenCut:
+        constants = self.weaving.constants or Constants.load()
+        here = len(self.weaving.capacities) <= 1
+        return CutChooser(plan, stream.rows, self.cut, constants, here=here).chosen()
+
     def _run_stream(self, stream: Stream, queries: Sequence[BoundQuery], folder: Folder) -> tuple[Plan, StepResult]:
         """One step; queries that stop it are named, and it is run without them."""
         by_name = {query.name: query for query in queries}
@@ -311,7 +317,7 @@ class Engine:
             plan = self._plan(stream, [by_name[name] for name in names])
             if not names:
                 return plan, StepResult({}, Totals())
-            return plan, step(plan, stream.rows, into, self.buckets, self.cut)
+            return plan, step(plan, stream.rows, into, self.buckets, self._cut(plan, stream).engine)
 
         def attempt(names: Sequence[str]) -> None:
             trial = Folder(f"{folder.root}/trial-{uuid4().hex[:8]}")

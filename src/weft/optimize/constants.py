@@ -27,6 +27,14 @@ _KERNEL = {
 """Operations of techniques that are fed a slice at a time; what ``bulk`` does is :attr:`Constants.merge`."""
 
 
+_CUT = {
+    "jvm": {"step": 0.35, "moved": 0.0, "grouped": 2.5e-8, "updated": 1.0e-8, "sliced": 4.0e-8},
+    "workers": {"step": 0.45, "moved": 1.0e-8, "grouped": 2.0e-8, "updated": 3.0e-9, "sliced": 1.0e-8},
+    "driver": {"step": 0.15, "moved": 2.0e-8, "grouped": 4.0e-8, "updated": 6.0e-9, "sliced": 1.0e-8},
+}
+"""What cutting costs each engine, see :class:`~weft.optimize.cut_choice.CutWork`."""
+
+
 @dataclass(frozen=True)
 class Constants:
     """Seconds for one of each; the defaults are rough values for two cores, see ``weft calibrate``.
@@ -67,6 +75,9 @@ class Constants:
     """A query's own overhead, whatever it answers: its expressions, its file."""
     step: float = 0.25
     """Fixed cost of a step, whatever the plan."""
+    cut: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType(_CUT))
+    """By an engine that cuts rows: the fixed cost of a step, and what a value that it is given, a row that it looks up
+    among slices, a number that it updates and a number of a slice that it hands on cost."""
     cores: int = 2
     """How many tasks ran at a time when all this was measured."""
 
@@ -81,7 +92,8 @@ class Constants:
             return cls()
         try:
             stored = json.loads(source.read_text()).get(spark or this_machine(), {})
-            return cls(**{**stored, "kernel": MappingProxyType({**_KERNEL, **stored.get("kernel", {})})})
+            kernel, cut = {**_KERNEL, **stored.get("kernel", {})}, {**_CUT, **stored.get("cut", {})}
+            return cls(**{**stored, "kernel": MappingProxyType(kernel), "cut": MappingProxyType(cut)})
         except (AttributeError, TypeError, ValueError) as error:
             raise WeftError(f"{source} does not hold calibrated constants ({error}): run `weft calibrate`") from error
 
@@ -91,6 +103,7 @@ class Constants:
         target.parent.mkdir(parents=True, exist_ok=True)
         every = json.loads(target.read_text()) if target.exists() else {}
         plain = {**{name: getattr(self, name) for name in self.__dataclass_fields__}, "kernel": dict(self.kernel)}
+        plain["cut"] = {engine: dict(each) for engine, each in self.cut.items()}
         target.write_text(json.dumps({**every, spark or this_machine(): plain}, indent=2) + "\n")
         return target
 

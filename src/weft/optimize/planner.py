@@ -179,7 +179,8 @@ def shard(draft: Draft) -> Draft:
         return replace(draft, plan=replace(draft.plan, groupings=groupings))
     loads = tuple(float(max(one.pieces, 1)) for one in sample)
     ordered = all(is_ordered(one.starts) for one in sample)
-    return replace(draft, plan=replace(draft.plan, groupings=groupings, loads=loads, ordered=ordered))
+    seen = max(len(one.starts) for one in sample)
+    return replace(draft, plan=replace(draft.plan, groupings=groupings, loads=loads, sampled=seen, ordered=ordered))
 
 
 def place_on_nodes(draft: Draft) -> Draft:

@@ -45,18 +45,23 @@ def explain(plan: Plan, cutting: Sequence[str] = ()) -> str:
     return "\n".join(lines)
 
 
-def cutting(plan: Plan, cut: CutEngine, left: Mapping[int, str]) -> list[str]:
-    """Who cuts rows into slices.
+CUT_BY: Mapping[CutEngine, str] = {
+    "jvm": "in the JVM, by Spark's own aggregation",
+    "workers": "in the workers, by compiled kernels",
+    "driver": "in this process, by compiled kernels",
+}
+
+
+def cutting(plan: Plan, cut: CutEngine, left: Mapping[int, str], why: str) -> list[str]:
+    """Who cuts rows into slices, and why.
 
     Parameters
     ----------
     left
         The groupings that kernels cannot cut, by number, and why.
     """
-    if cut == "jvm":
-        return ["rows are cut in the JVM, by Spark's own aggregation"]
     if not left:
-        return [f"rows are cut {'in the workers' if cut == 'workers' else 'in this process'}, by compiled kernels"]
+        return [f"rows are cut {CUT_BY[cut]} ({why})"]
     lines = ["rows are cut in the JVM, by Spark's own aggregation, as compiled kernels cannot cut"]
     for number, reason in left.items():
         lines.append(f"  by {', '.join(key.sql for key in plan.groupings[number].keys) or 'no key'}: {reason}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -32,6 +32,7 @@ def batched(items: Sequence[Item], size: int) -> list[tuple[Item, ...]]:
     return [tuple(items[at : at + size]) for at in range(0, len(items), size)]
 
 
+@lru_cache(maxsize=1 << 16)
 def digest(prefix: str, *texts: str) -> str:
     """A column name that depends on nothing but ``texts``.
 
@@ -260,7 +261,9 @@ class Plan:
     """Names of queries that ask what an earlier one asks, and that one's name."""
     technique: str = "auto"
     loads: tuple[float, ...] = ()
-    """How much work each grouping is compared with the others, where a sample told it."""
+    """How many slices each grouping has of a sample, where there was one."""
+    sampled: int = 0
+    """Rows of that sample."""
     ordered: bool = False
     """Whether rows seem to come in the order of time, so that the tasks which read them share few slices."""
     nodes: int = 1

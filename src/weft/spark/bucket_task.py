@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.core.broadcast import Broadcast
 
 from weft.job import segments
 from weft.job.checkpoint import Checkpoint
 from weft.job.segments import BucketFile
+from weft.spark.sending import sent
 from weft.step.answer_files import AnswerFiles, Written
 from weft.step.arriving import Arrival
 from weft.step.emission import Emission
@@ -115,26 +114,13 @@ class BucketTask:
 
     def __call__(self, bucket: int, batches: Iterable[bytes]) -> Iterator[BucketResult]:
         """Turn one bucket."""
-        plan = sent_plan(self.plan.value)
+        plan: StepPlan = sent(self.plan.value)
         with Parts(NOTHING if self.arrival is None else self.arrival.packing, self.order.at_once) as parts:
             if self.arrival is not None:
                 for data in batches:
                     for table in self.arrival.tables(data):
                         parts.add(table)
             yield turned_bucket(plan, self.order, bucket, parts)
-
-
-def sendable(plan: StepPlan) -> bytes:
-    """A plan for the workers; functions in it ask for more than pickle."""
-    data: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
-    return data
-
-
-@lru_cache(maxsize=2)
-def sent_plan(data: bytes) -> StepPlan:
-    """The plan again, once for all steps that a worker sees of it."""
-    plan: StepPlan = cloudpickle.loads(data)
-    return plan
 
 
 def turned_bucket(plan: StepPlan, order: Order, bucket: int, parts: Parts) -> BucketResult:

@@ -10,18 +10,29 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark import RDD
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType
 from pyspark.util import _load_from_socket
 
+from weft.errors import WeftError
+
 Plan = Any
 """A physical plan in the JVM."""
 Outcome = TypeVar("Outcome")
 PartitionTask = Callable[[int, Iterable[bytes]], Iterable[Outcome]]
 """What is done with one partition, whose rows come as batches of Arrow."""
+
+
+MOST = "spark.driver.maxResultSize"
+
+
+class TooLargeError(WeftError):
+    """More than the driver's process may take at once."""
 
 
 def brought(frame: DataFrame) -> pa.Table:
@@ -33,7 +44,13 @@ def fetched(frame: DataFrame, plan: Plan, schema: pa.Schema) -> pa.Table:
     """What comes out of a plan over a frame."""
     jvm = frame.sparkSession.sparkContext._jvm
     assert jvm is not None
-    served = jvm.PythonRDD.collectAndServe(frame._jdf.toArrowBatchRdd(plan))
+    try:
+        served = jvm.PythonRDD.collectAndServe(frame._jdf.toArrowBatchRdd(plan))
+    except (Py4JJavaError, CapturedException) as error:
+        if MOST in str(error):
+            most = frame.sparkSession.sparkContext.getConf().get(MOST, "1g")
+            raise TooLargeError(f"rows that are brought to the driver are larger than {MOST} allows: {most}") from error
+        raise
     with _load_from_socket(served, NoOpSerializer()) as stream:
         found = [pa.ipc.read_record_batch(pa.py_buffer(data), schema) for data in stream]
     return pa.Table.from_batches(found, schema)

@@ -6,7 +6,7 @@ driver's process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StructField, Stru
 
 from weft.plan.cut_engine import CutEngine
 from weft.plan.layout import key_type, layouts
-from weft.plan.model import BITS, Plan, batched
+from weft.plan.model import BITS, Plan, batched, digest
 from weft.query.model import Expression
 from weft.spark.fetching import arrow_schema, arrow_type, brought
 from weft.spark.rows import (
@@ -30,6 +30,7 @@ from weft.spark.rows import (
     predicate_text,
     values_asked,
 )
+from weft.spark.sending import sendable, sent
 from weft.step.arriving import Bundles, filled, laid_out
 from weft.step.bucketing import BUNDLE_TYPES, Buckets, bundled
 from weft.step.cutting import BAD, TIME, WORD, Counts, Cut, Cutter, Cutting, unlifted
@@ -65,12 +66,7 @@ def projected(rows: DataFrame, plan: Plan, mark: str | None = None) -> DataFrame
 
     Nothing is evaluated for rows without event time, nor for those where ``mark`` is not NULL: they could not be read.
     """
-    instant = event_micros(rows, plan.event_time)
-    instant = instant if mark is None else f"CASE WHEN {mark} IS NULL THEN {instant} END"
-    timed = rows.selectExpr("*", f"{instant} AS {TIME}")
-    words = {f"{WORD}{n}": _word(map(predicate_text, word)) for n, word in enumerate(batched(plan.predicates, BITS))}
-    worded = timed.selectExpr("*", *(f"{text} AS {name}" for name, text in words.items())) if words else timed
-    counted = {TIME: TIME, **{name: name for name in words}}
+    worded, counted = _marked(rows, plan, mark)
     if mark is not None:
         counted[BAD] = f"{mark} IS NOT NULL"
     evaluated, checked = _evaluated(plan)
@@ -82,6 +78,31 @@ def projected(rows: DataFrame, plan: Plan, mark: str | None = None) -> DataFrame
         return made
     # above what makes the values, so that none is made twice
     return made.selectExpr(*counted, *(f"{text} AS {name}" for name, text in needed.items()))
+
+
+def glimpsed(rows: DataFrame, plan: Plan) -> DataFrame:
+    """Event times and predicates of all rows, and a number for the keys of each grouping, equal where these are."""
+    worded, marks = _marked(rows, plan)
+    evaluated, _ = _evaluated(plan)
+    keys = {grouping.key_columns for grouping in plan.groupings}
+    wanted = {name: evaluated[name] for columns in keys for name in columns}
+    made = worded.selectExpr(*marks, *(f"{text} AS {name}" for name, text in wanted.items()))
+    return made.selectExpr(*marks, *(f"xxhash64({', '.join(('0', *some))}) AS {glimpse(some)}" for some in keys))
+
+
+def glimpse(keys: Sequence[str]) -> str:
+    """The column of :func:`glimpsed` for some keys."""
+    return digest("h", *keys)
+
+
+def _marked(rows: DataFrame, plan: Plan, mark: str | None = None) -> tuple[DataFrame, dict[str, str]]:
+    """Rows with their event times and predicates, and the columns that hold these."""
+    instant = event_micros(rows, plan.event_time)
+    instant = instant if mark is None else f"CASE WHEN {mark} IS NULL THEN {instant} END"
+    timed = rows.selectExpr("*", f"{instant} AS {TIME}")
+    words = {f"{WORD}{n}": _word(map(predicate_text, word)) for n, word in enumerate(batched(plan.predicates, BITS))}
+    worded = timed.selectExpr("*", *(f"{text} AS {name}" for name, text in words.items())) if words else timed
+    return worded, {name: name for name in (TIME, *words)}
 
 
 def _word(conditions: Iterable[str]) -> str:
@@ -107,12 +128,12 @@ def _timely(expression: Expression, text: str) -> str:
 
 def cut_here(rows: DataFrame, plan: Plan) -> Cut:
     """The slices of all rows, which are brought to this process."""
-    return cut_table(brought(projected(rows, plan)), plan)
+    return cut_table(brought(projected(rows, plan)), Cutter(plan))
 
 
-def cut_table(rows: pa.Table, plan: Plan) -> Cut:
+def cut_table(rows: pa.Table, cutter: Cutter) -> Cut:
     """The slices of projected rows."""
-    cutting = Cutting(Cutter(plan))
+    cutting = Cutting(cutter)
     found: dict[int, list[pa.Table]] = {}
     for number, slices in cutting.slices(rows.to_batches()):
         found.setdefault(number, []).append(slices)
@@ -129,10 +150,10 @@ def cut_in_workers(rows: DataFrame, plan: Plan, counts: str, mark: str | None = 
     """
     frame = projected(rows, plan, mark)
     schema, names, came = with_counts(sliced_schema(frame, plan)), slot_names(plan), arrow_schema(frame)
-    columns = arrow_columns(schema)
+    columns, cutter = arrow_columns(schema), sendable(Cutter(plan))
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        cutting = Cutting(Cutter(plan))
+        cutting = Cutting(sent(cutter))
         for number, table in cutting.slices(typed(batches, came)):
             own = laid_out(number, table, names[number])
             yield from filled(own, len(table), columns).combine_chunks().to_batches()
@@ -149,10 +170,10 @@ def cut_into_buckets(rows: DataFrame, plan: Plan, buckets: int, counts: str) -> 
     frame = projected(rows, plan)
     places, came = Buckets(plan, buckets), arrow_schema(frame)
     schema = with_counts(StructType([StructField(item.name, from_arrow_type(item.type)) for item in BUNDLE_TYPES]))
-    columns = arrow_columns(schema)
+    columns, cutter = arrow_columns(schema), sendable(Cutter(plan))
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        cutting = Cutting(Cutter(plan))
+        cutting = Cutting(sent(cutter))
         for number, table in cutting.slices(typed(batches, came)):
             bundles = bundled(places.bundles(number, table))
             yield from filled(dict(zip(bundles.column_names, bundles, strict=True)), len(bundles), columns).to_batches()

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from weft.optimize.sampled import Sampled
-from weft.plan.model import Plan
+from weft.optimize.sampled import Sampled, mixed
+from weft.plan.model import Grouping, Plan
 from weft.spark.fetching import brought
-from weft.spark.rows import prepare
+from weft.spark.kernel_cut import glimpse, glimpsed
+from weft.step.cutting import MarkedRows, Marks
 
 SAMPLE_ROWS = 20_000
 
 
 def look(plan: Plan, rows: DataFrame) -> list[Sampled]:
     """The sample, grouping by grouping."""
-    columns = []
-    for number, grouping in enumerate(plan.groupings):
-        shards = [name for name, _ in grouping.signatures]
-        columns += [
-            F.col(grouping.slice_column).alias(f"starts{number}"),
-            F.xxhash64(F.lit(0), *shards).alias(f"shards{number}"),
-            F.xxhash64(F.lit(0), *grouping.key_columns).alias(f"keys{number}"),
-        ]
-    found = brought(prepare(rows.limit(SAMPLE_ROWS), plan).select(*columns))
-    arrays = [np.asarray(found.column(name).combine_chunks()) for name in found.column_names]
-    parts = [arrays[at : at + 3] for at in range(0, len(arrays), 3)]
-    return [Sampled(grouping, *part) for grouping, part in zip(plan.groupings, parts, strict=True)]
+    marks = Marks(plan)
+    seen = MarkedRows(marks, marks.wanted(brought(glimpsed(rows.limit(SAMPLE_ROWS), plan)).combine_chunks()))
+    return [_sampled(grouping, seen) for grouping in plan.groupings]
+
+
+def _sampled(grouping: Grouping, rows: MarkedRows) -> Sampled:
+    starts, _ = rows.starts(grouping)
+    signatures = [rows.signature(name, word)[0] for name, word in grouping.signatures]
+    shards = mixed(signatures) if signatures else np.zeros(len(starts), np.int64)
+    return Sampled(grouping, starts, shards, rows.numbers(glimpse(grouping.key_columns)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,12 +13,13 @@ from pyspark.sql import functions as F
 from weft.plan.cut_engine import CutEngine
 from weft.plan.model import Plan
 from weft.plan.placing import bucket_text, hash_text, node_text
-from weft.spark.bucket_task import THREADS, BucketTask, Order, sendable
-from weft.spark.fetching import arrow_schema, observed_by
-from weft.spark.kernel_cut import cut_here, cut_into_buckets, engine_for, read_counts
+from weft.spark.bucket_task import THREADS, BucketTask, Order
+from weft.spark.fetching import TooLargeError, arrow_schema, observed_by
+from weft.spark.kernel_cut import cut_here, cut_into_buckets, read_counts
 from weft.spark.packed import packed, packing_of
 from weft.spark.rows import slices
 from weft.spark.scatter import Scattered
+from weft.spark.sending import sendable
 from weft.step.answer_files import AnswerFiles, Written, count_distinct
 from weft.step.arriving import PackedRows
 from weft.step.cutting import Counts
@@ -96,16 +97,23 @@ class Made:
 
 
 def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int, cut: CutEngine = "jvm") -> StepResult:
-    """Answer all queries of ``plan`` over ``rows``; answers are written to ``folder``, a file a query and bucket."""
+    """Answer all queries of ``plan`` over ``rows``; answers are written to ``folder``, a file a query and bucket.
+
+    Parameters
+    ----------
+    cut
+        Who cuts the rows, which has to be able to; the workers, if the driver is to and rows are too many for it.
+    """
     started = time.perf_counter()
     folder.make_folder("")
-    engine = engine_for(plan, rows, cut)
     prepared = StepPlan(plan, numbered_ids(plan))
     with tuned(rows.sparkSession):
-        if engine == "driver":
-            made = answered_here(prepared, rows, folder)
-        else:
-            scattering = scattered_by_workers if engine == "workers" else scattered_by_jvm
+        made = None
+        if cut == "driver":
+            with suppress(TooLargeError):
+                made = answered_here(prepared, rows, folder)
+        if made is None:
+            scattering = scattered_by_workers if cut != "jvm" else scattered_by_jvm
             with scattering(plan, rows, buckets) as (scattered, counts):
                 made = answered_in_buckets(prepared, scattered, counts, folder)
     totals = Totals(

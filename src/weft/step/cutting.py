@@ -146,14 +146,51 @@ class Cut:
     counts: Counts
 
 
-class Cutter:
-    """Cuts rows into the slices of all groupings of a plan; raises NotLiftedError for those of :func:`unlifted`."""
+class Marks:
+    """What a plan looks for in rows before they are cut: the edges of slices, and who wants them."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.liftings = {names: one for grouping in plan.groupings for names, one in liftings(grouping).items()}
         self._edges = {grouping.slice_column: Edges.of(grouping.progressions) for grouping in plan.groupings}
         self._bits = {predicate: divmod(number, BITS) for number, predicate in enumerate(plan.predicates)}
+
+    def masks(self, predicates: Iterable[Predicate]) -> dict[int, int]:
+        """The bits of some predicates, word by word."""
+        found: dict[int, int] = {}
+        for predicate in predicates:
+            word, bit = self._bits[predicate]
+            found[word] = found.get(word, 0) | 1 << bit
+        return found
+
+    def moves(self, predicates: Iterable[Predicate]) -> dict[tuple[int, int], int]:
+        """How bits get from their words to a signature: those of a word that move equally far move at once."""
+        found: dict[tuple[int, int], int] = {}
+        for to, predicate in enumerate(predicates):
+            word, bit = self._bits[predicate]
+            found[word, bit - to] = found.get((word, bit - to), 0) | 1 << bit
+        return found
+
+    def edges(self, grouping: Grouping) -> Edges:
+        """Where a grouping cuts."""
+        return self._edges[grouping.slice_column]
+
+    def wanted(self, rows: pa.Table) -> pa.Table:
+        """Rows that have a time and that some query wants."""
+        if rows.column(TIME).null_count:
+            rows = rows.filter(pc.is_valid(rows.column(TIME)))
+        if any(grouping.wants_everything for grouping in self.plan.groupings):
+            return rows
+        asking = {query.predicate for grouping in self.plan.groupings for query in grouping.queries}
+        wanted = passing(rows, self.masks(asking))
+        return rows if wanted.all() else rows.filter(pa.array(wanted))
+
+
+class Cutter(Marks):
+    """Cuts rows into the slices of all groupings of a plan; raises NotLiftedError for those of :func:`unlifted`."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.liftings = {names: one for grouping in plan.groupings for names, one in liftings(grouping).items()}
 
     @cached_property
     def inputs(self) -> dict[str, str]:
@@ -162,7 +199,7 @@ class Cutter:
 
     def cut(self, rows: pa.Table) -> Cut:
         """The slices of a block of rows."""
-        block = Block(self, self._wanted(rows))
+        block = Block(self, self.wanted(rows))
         tables = {number: block.cut(grouping) for number, grouping in enumerate(self.plan.groupings)}
         return Cut(tables, Counts.of(rows))
 
@@ -189,36 +226,6 @@ class Cutter:
             }
         )
 
-    def masks(self, predicates: Iterable[Predicate]) -> dict[int, int]:
-        """The bits of some predicates, word by word."""
-        found: dict[int, int] = {}
-        for predicate in predicates:
-            word, bit = self._bits[predicate]
-            found[word] = found.get(word, 0) | 1 << bit
-        return found
-
-    def moves(self, predicates: Iterable[Predicate]) -> dict[tuple[int, int], int]:
-        """How bits get from their words to a signature: those of a word that move equally far move at once."""
-        found: dict[tuple[int, int], int] = {}
-        for to, predicate in enumerate(predicates):
-            word, bit = self._bits[predicate]
-            found[word, bit - to] = found.get((word, bit - to), 0) | 1 << bit
-        return found
-
-    def edges(self, grouping: Grouping) -> Edges:
-        """Where a grouping cuts."""
-        return self._edges[grouping.slice_column]
-
-    def _wanted(self, rows: pa.Table) -> pa.Table:
-        """Rows that have a time and that some query wants."""
-        if rows.column(TIME).null_count:
-            rows = rows.filter(pc.is_valid(rows.column(TIME)))
-        if any(grouping.wants_everything for grouping in self.plan.groupings):
-            return rows
-        asking = {query.predicate for grouping in self.plan.groupings for query in grouping.queries}
-        wanted = passing(rows, self.masks(asking))
-        return rows if wanted.all() else rows.filter(pa.array(wanted))
-
 
 def passing(rows: pa.Table, masks: dict[int, int]) -> Array:
     """Which rows have one of the bits."""
@@ -238,10 +245,10 @@ def _numbered(values: Array) -> Numbered:
 
 
 @dataclass
-class Block:
-    """Rows that are cut together, and what groupings share of them: each made when it is first asked for."""
+class MarkedRows:
+    """Rows, and what groupings look for in them: each made when it is first asked for, and shared."""
 
-    cutter: Cutter
+    marks: Marks
     rows: pa.Table
     _made: dict[object, object] = field(default_factory=dict)
 
@@ -262,10 +269,33 @@ class Block:
         """Where the slices of rows start."""
 
         def make() -> tuple[Array, Numbered]:
-            starts = self.cutter.edges(grouping).starts(self.numbers(TIME))
+            starts = self.marks.edges(grouping).starts(self.numbers(TIME))
             return starts, _numbered(starts)
 
         return self._once(("starts", grouping.slice_column), make)
+
+    def signature(self, name: str, predicates: tuple[Predicate, ...]) -> tuple[Array, Numbered]:
+        """Which predicates rows satisfy: their bits, close together."""
+
+        def make() -> tuple[Array, Numbered]:
+            bits = np.zeros(len(self.rows), np.int64)
+            for (word, distance), mask in self.marks.moves(predicates).items():
+                own = self.numbers(f"{WORD}{word}") & np.int64(mask)
+                bits |= own >> distance if distance > 0 else own << -distance
+            return bits, _numbered(bits)
+
+        return self._once(("signature", name), make)
+
+    def passing(self, predicates: frozenset[Predicate]) -> Array:
+        """Which rows satisfy one of the predicates."""
+        return self._once(predicates, lambda: passing(self.rows, self.marks.masks(predicates)))
+
+
+@dataclass
+class Block(MarkedRows):
+    """Rows that are cut together."""
+
+    marks: Cutter
 
     def key(self, name: str) -> tuple[pa.Array, Numbered]:
         """A key of rows, as Spark groups by it."""
@@ -276,25 +306,9 @@ class Block:
 
         return self._once(("key", name), make)
 
-    def signature(self, name: str, predicates: tuple[Predicate, ...]) -> tuple[Array, Numbered]:
-        """Which predicates rows satisfy: their bits, close together."""
-
-        def make() -> tuple[Array, Numbered]:
-            bits = np.zeros(len(self.rows), np.int64)
-            for (word, distance), mask in self.cutter.moves(predicates).items():
-                own = self.numbers(f"{WORD}{word}") & np.int64(mask)
-                bits |= own >> distance if distance > 0 else own << -distance
-            return bits, _numbered(bits)
-
-        return self._once(("signature", name), make)
-
-    def passing(self, predicates: frozenset[Predicate]) -> Array:
-        """Which rows satisfy one of the predicates."""
-        return self._once(predicates, lambda: passing(self.rows, self.cutter.masks(predicates)))
-
     def lifted(self, names: tuple[str, ...]) -> Lifted:
         """Rows as one-row slices, in the numbers of a partial."""
-        lifting = self.cutter.liftings[names]
+        lifting = self.marks.liftings[names]
         return self._once(names, lambda: lifting.rows(self.column, len(self.rows)))
 
     def cut(self, grouping: Grouping) -> pa.Table:
@@ -361,7 +375,7 @@ class Merging:
         valid = None
         if decoded.valid is not None:
             valid = marked(groups, self.count, decoded.valid)
-        elif condition is not None and self.block.cutter.liftings[names].knows_missing(self.block.column):
+        elif condition is not None and self.block.marks.liftings[names].knows_missing(self.block.column):
             valid = marked(groups, self.count)
         return partial.measure.encode(decoded.having(values, valid), lifted.columns)
 

@@ -13,6 +13,7 @@ from weft.plan.model import Grouping, Plan
 from weft.plan.sheet import Sheet, sheet
 from weft.slicing.window import Window
 from weft.step.emission import Emission
+from weft.step.retained import kept_names
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ class StepPlan:
                 firsts.setdefault(query.window, []).append(self.first.get(query.name))
             found[id] = {window: _least(some) for window, some in firsts.items()}
         return found
+
+    @cached_property
+    def kept(self) -> dict[str, frozenset[str]]:
+        """By a grouping's id: the names of all that it keeps of a slice."""
+        return {id: frozenset(kept_names(grouping)) for id, grouping in self.groupings.items()}
 
     @cached_property
     def sheet(self) -> Sheet:

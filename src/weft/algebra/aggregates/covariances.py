@@ -86,11 +86,12 @@ def _covariance(*, population: bool) -> Lowering:
 
 
 def _correlation(measures: Sequence[Answered], result: pa.DataType) -> pa.Array:
-    """Pearson's; NULL below two pairs and where one side does not spread."""
+    """Pearson's; NULL below two pairs and where one side does not spread, also if the other does not end."""
     n, _, _, co_moment, spread_x, spread_y = measures[0].values
-    scale = np.sqrt(spread_x * spread_y)
     with np.errstate(all="ignore"):
-        return typed(co_moment / scale, result, (n > 1) & (scale != 0))
+        # one after the other, as Spark divides: the product of two spreads may be too small for a number, or too large
+        values = co_moment / np.sqrt(spread_x) / np.sqrt(spread_y)
+    return typed(values, result, (n > 1) & (spread_x != 0) & (spread_y != 0))
 
 
 def _joint(name: str, measure: Measure, lowering: Lowering) -> Aggregate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -16,7 +17,7 @@ from weft.plan import model
 from weft.plan.cut_engine import CutEngine
 from weft.plan.model import Predicate
 from weft.slicing.window import Window
-from weft.spark.fetching import Plan, arrow_schema, brought, observed_by
+from weft.spark.fetching import Plan, TooLargeError, arrow_schema, brought, observed_by
 from weft.spark.kernel_cut import cut_in_workers, cut_table, projected, read_counts
 from weft.spark.live.finals_place import bucket_text
 from weft.spark.live.planning import LivePlan
@@ -26,10 +27,12 @@ from weft.spark.rows import Cut, event_micros, predicate_text, slices
 from weft.spark.scatter import ReusableShuffle, Scattered
 from weft.spark.step import BUCKET, READ
 from weft.spark.unmerged import first_shuffle
+from weft.step import cutting
 from weft.step.arriving import PackedRows
 from weft.step.new_slices import NewSlices
 
 Found = TypeVar("Found")
+LOG = logging.getLogger("weft.stream")
 
 
 @dataclass(frozen=True)
@@ -225,12 +228,18 @@ class HereCutter:
     def __init__(self, live: LivePlan, mark: str | None) -> None:
         self._live = live
         self._mark = mark
+        self._kernels = cutting.Cutter(live.plan)
         self._reused: ReusableFrame | None = None
 
     def cut(self, rows: DataFrame, watermark: int | None) -> CutRows:
         """Cut the rows of a batch."""
         live = self._live
-        cut = cut_table(self._projected(rows), live.plan)
+        try:
+            projected = self._projected(rows)
+        except TooLargeError as error:
+            LOG.info("this batch is cut in the workers: %s", error)
+            return DriverCutter(live, KernelSlicing(live.plan, self._mark), self._mark).cut(rows, watermark)
+        cut = cut_table(projected, self._kernels)
         made = NewSlices.of_kernels(live, cut.tables, watermark)
         counts = cut.counts
         late = late_rows(live, rows, self._mark, counts.smallest, watermark)

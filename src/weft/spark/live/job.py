@@ -20,13 +20,16 @@ from weft.job.outbox import Outbox
 from weft.job.past import Since, next_since
 from weft.job.patience import Patience
 from weft.job.query_registry import QueryRegistry
-from weft.job.records import BatchStart, CheckpointSettings, Manifest
+from weft.job.records import BatchStart, CheckpointSettings, Counts, Manifest
 from weft.job.shapes import Shapes
 from weft.job.sink import QueryAnswers, Sink
 from weft.job.trials import Trial, Trials
-from weft.plan.record import PlanRecord
+from weft.optimize.constants import Constants
+from weft.plan.cut_engine import CutEngine
+from weft.plan.record import PlanRecord, restored
 from weft.sources.source import LiveSource
 from weft.spark.bind import Bound, Stream
+from weft.spark.choosing import CutChooser
 from weft.spark.culprits import control_of, is_too_much, surviving
 from weft.spark.failures import JvmGoneError, jvm_is_gone
 from weft.spark.live.next_plan import NextPlan, Wishes
@@ -36,6 +39,8 @@ from weft.step.state import State
 
 Found = TypeVar("Found")
 Listener = Callable[["Job", Manifest], object]
+UNSEEN_ROWS = 50_000
+"""So many rows the first batch is taken to have."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,8 @@ class Job:
         self.answered: Mapping[str, int] = {}
         """How many answers each query had in the last batch."""
         self._memory = Memory()
+        self._chooser: tuple[PlanRecord, CutChooser] | None = None
+        """Who chooses the engine that cuts, under a plan."""
 
     @property
     def last(self) -> Manifest:
@@ -198,20 +205,31 @@ class Job:
         self.runner.describe(batch, "plan")
         start = self.ledger.started(batch)
         is_replayed = start is not None
-        if start is None:
-            version = self._guarded(lambda: self._next_plan.version(rows, batch))
-            start = self.ledger.start(batch, version, drain=drain, cut=self.wishes.cut)
+        version = start.plan if start is not None else self._guarded(lambda: self._next_plan.version(rows, batch))
         live = self.live
-        known = live is not None and live.record.version == start.plan
-        record = live.record if live is not None and known else self.ledger.history.plan(start.plan)
+        known = live is not None and live.record.version == version
+        record = live.record if live is not None and known else self.ledger.history.plan(version)
         left = self.registry.gone(record) if is_replayed else set()
         record = record.without(left)
         bound, errors = self.registry.bind(record.queries)
         record = record.without(errors)
-        if is_replayed:
+        if start is None:
+            start = self.ledger.start(batch, version, drain=drain, cut=self._engine(record, bound))
+        else:
             self.registry.accept(record, batch)
         self.clock.note("start")
         return Ground(start, record, bound, live, self.state, self.last.since, left, errors)
+
+    def _engine(self, record: PlanRecord, bound: Mapping[str, Bound]) -> CutEngine:
+        """Who cuts the rows of a new batch, of which there may be as many as in the last one."""
+        if self._chooser is None or self._chooser[0] != record:
+            queries = {name: one.query for name, one in bound.items()}
+            made = restored(self.stream.name, self.stream.event_time, record, queries, self.stream.limits)
+            constants = self.wishes.weaving.constants or Constants.load()
+            here = not record.buckets
+            self._chooser = record, CutChooser(made, self.stream.rows, self.wishes.cut, constants, here=here)
+        counts = Counts(**self.last.counts)
+        return self._chooser[1].chosen(counts.rows or UNSEEN_ROWS, counts.slices if counts.rows else None).engine
 
     def _run(self, rows: DataFrame | None, ground: Ground) -> ComputedBatch:
         """Compute a batch; queries that stop it are left out, by name, and all others go on."""

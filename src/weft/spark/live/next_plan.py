@@ -15,7 +15,7 @@ from weft.job.query_registry import QueryRegistry, Wanted
 from weft.job.trials import PROOF, Trial, Trials
 from weft.optimize.planner import PlanRequest, plan
 from weft.optimize.weaving import Weaving
-from weft.plan.cut_engine import CutEngine, check_cut
+from weft.plan.cut_engine import CutWish, check_cut
 from weft.plan.record import UNKEPT, PlanRecord
 from weft.slicing.edge_rate import MICROSECONDS
 from weft.spark.bind import Bound, Stream
@@ -35,7 +35,7 @@ class Wishes:
     finals: FinalsPlace = "auto"
     buckets: int | None = None
     """In how many parts keys are split, where finals run on executors; as many as cores if not given."""
-    cut: CutEngine = "jvm"
+    cut: CutWish = "auto"
     """Who cuts rows into slices."""
 
     def __post_init__(self) -> None:

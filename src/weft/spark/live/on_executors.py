@@ -20,12 +20,12 @@ from weft.spark.bucket_task import (
     Order,
     StateOrder,
     Stored,
-    sendable,
     stored_segment,
 )
 from weft.spark.live.planning import LivePlan
 from weft.spark.scatter import Scattered
 from weft.spark.select_lists import SelectLists, laid_out_in
+from weft.spark.sending import sendable
 from weft.step.answer_files import AnswerFiles, Written
 from weft.step.state import LazyTables, Segment, State, Tables
 from weft.store.folder import Folder
