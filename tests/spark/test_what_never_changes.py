@@ -6,6 +6,7 @@ import datetime
 import math
 
 import pyarrow as pa
+import pytest
 
 from weft import Engine
 
@@ -56,3 +57,20 @@ def test_a_correlation_with_a_constant_is_null_also_if_the_other_side_is_not_fin
     (name,) = (engine := Engine(spark).stream("t", frame, "ts")).sql(query)
     assert sorted(engine.run()[name].collect()) == sorted(spark.sql(query).collect())
     assert [row["c"] for row in spark.sql(query).collect()] == [None, None, None]
+
+
+@pytest.mark.parametrize("cut", ["jvm", "driver"])
+def test_a_covariance_of_values_that_are_not_finite_is_nan_whatever_row_comes_first(spark, cut):
+    values = [5.0, math.inf, 3.0, math.inf, 7.0, 2.0]
+    rows = pa.table(
+        {
+            "ts": pa.array([BEGIN + datetime.timedelta(seconds=at) for at in range(6)], pa.timestamp("us", "UTC")),
+            "x": values,
+            "v": [8.0, 3.0, -4.0, 6.0, 1.0, 0.5],
+        }
+    )
+    frame = spark.createDataFrame(rows).coalesce(1)
+    frame.createOrReplaceTempView("t")
+    query = "SELECT window.start AS s, covar_samp(v, x) AS c FROM t GROUP BY window(ts, '1 minute')"
+    (name,) = (engine := Engine(spark, cut=cut).stream("t", frame, "ts")).sql(query)
+    assert [math.isnan(row["c"]) for row in (*engine.run()[name].collect(), *spark.sql(query).collect())] == [True] * 2

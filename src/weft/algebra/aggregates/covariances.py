@@ -41,7 +41,9 @@ def decoder(monoid: Monoid) -> Decoder:
     def decode(columns: Sequence[pa.Array]) -> Decoded:
         n, *others = (as_floats(column, 0.0) for column in columns)
         means = [total / np.maximum(n, 1.0) for total in others[:2]]
-        return Decoded(monoid, (n, *means, *others[2:]))
+        # beside what is not finite Spark's own co-moment goes by the order of rows, and of the arguments
+        finite = np.isfinite(others[0]) & np.isfinite(others[1])
+        return Decoded(monoid, (n, *means, np.where(finite, others[2], np.nan), *others[3:]))
 
     return decode
 

@@ -12,7 +12,8 @@ from weft.algebra.aggregate import Aggregate, Types
 from weft.algebra.aggregates.counts import counted, lower
 from weft.algebra.aggregates.covariances import COLUMNS, CORRELATION
 from weft.algebra.aggregates.sums import lower_averages, refuse_order, summed
-from weft.algebra.measure import Answered, Recipe
+from weft.algebra.lifting import lift_of
+from weft.algebra.measure import Answered, Lift, Recipe
 from weft.algebra.numbers import Array, typed
 
 PAIRS = counted(COLUMNS[0])
@@ -74,7 +75,12 @@ def _mean(name: str, of: int) -> Aggregate:
         total = summed(types[of])
         paired = f"nvl2({{{1 - of}}}, {{{of}}}, null)"
         columns = tuple(column.format(paired) for column in total.columns)
-        return Recipe((replace(total, columns=columns), PAIRS), lower_averages)
+
+        def lift(_: Types) -> Lift:
+            alone = lift_of(total, [types[of]])
+            return Lift(tuple(text.format(paired) for text in alone.inputs), alone.rows)
+
+        return Recipe((replace(total, columns=columns, lift=lift), PAIRS), lower_averages)
 
     def lenient(types: Types) -> Recipe:
         refuse_order(name, types[of])
