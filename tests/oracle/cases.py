@@ -39,10 +39,11 @@ class Case:
     spark: Any
     stream: Stream
     settings: dict[str, str] = field(default_factory=dict)
+    cut: Any = "auto"
 
     def engine(self, *selects: str) -> tuple[weft.Engine, list[str]]:
         """An engine that knows the stream and the queries q0, q1, ..."""
-        engine = weft.Engine(self.spark)
+        engine = weft.Engine(self.spark, cut=self.cut)
         engine.stream(self.stream.name, self.stream.frame(self.spark), event_time=self.stream.event_time)
         return engine, engine.sql("\n".join(f"-- name: q{i}\n{select};" for i, select in enumerate(selects)))
 
@@ -59,12 +60,14 @@ class Case:
         return compare.spark_rows(session, self.stream, [asked(select) for select in selects])
 
     def same(self, *selects: str) -> list[Rows]:
-        """Assert that Weft gives Spark's schema and rows for each, exactly; give the rows back."""
+        """Assert that Weft gives Spark's schema and rows for each, exactly, cut by Spark and by kernels; the rows."""
         expected = self.spark_rows(*selects)
-        for select, ours, theirs in zip(selects, self.weft(*selects), expected, strict=True):
-            assert isinstance(ours, Rows), f"{select}\n{ours}"
-            outcome = compare.compare(asked(select, len(theirs.schema.fields)), ours, theirs)
-            assert outcome.difference is None, f"{select}\n{self.stream}\n{outcome.difference}"
+        for cut in ("jvm", "driver"):
+            self.cut = cut
+            for select, ours, theirs in zip(selects, self.weft(*selects), expected, strict=True):
+                assert isinstance(ours, Rows), f"{cut}\n{select}\n{ours}"
+                outcome = compare.compare(asked(select, len(theirs.schema.fields)), ours, theirs)
+                assert outcome.difference is None, f"{cut}\n{select}\n{self.stream}\n{outcome.difference}"
         return expected
 
 

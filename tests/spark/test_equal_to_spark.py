@@ -635,8 +635,9 @@ def test_many_different_groupings_in_one_run_are_kept_apart(spark: Any) -> None:
     )
 
 
-def test_two_streams_are_answered_in_one_run(spark: Any) -> None:
-    engine = weft.Engine(spark)
+@pytest.mark.parametrize("cut", ["jvm", "workers", "driver"])
+def test_two_streams_are_answered_in_one_run(spark: Any, cut: Any) -> None:
+    engine = weft.Engine(spark, cut=cut)
     first = stream("ts timestamp, x int", [(i * SECOND, i) for i in range(100)], name="first_one")
     second = stream("At timestamp_ntz, x double", [(i * MINUTE, i / 2) for i in range(100)], name="Second")
     texts = {

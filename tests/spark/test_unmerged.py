@@ -78,6 +78,7 @@ def test_a_bucket_that_is_too_large_is_answered_part_by_part(
     spark: Any, engine: weft.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(step_module, "AT_ONCE", 200)
+    engine.cut = "jvm"
     answers = engine.run()
     assert max(len(outcome.files) for outcome in answers._staged.outcomes.values()) > 2
     assert answered(engine) == expected(spark)

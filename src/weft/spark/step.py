@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -171,7 +172,9 @@ def answered_here(plan: StepPlan, rows: DataFrame, folder: Folder) -> Made:
     """Rows to answers in this process; Spark only evaluates what queries say."""
     cut = cut_here(rows, plan.plan)
     new = NewSlices.of_kernels(plan, cut.tables)
-    with AnswerFiles(plan, folder, sheet="sheet.parquet", threads=THREADS) as files:
+    # steps over several streams write to one folder
+    prefix = f"here-{uuid4().hex[:12]}-"
+    with AnswerFiles(plan, folder, prefix, sheet=f"{prefix}sheet.parquet", threads=THREADS) as files:
         files.take(turn(plan, new, State(), plan.emission(None, None)).answers)
     return Made(cut.counts.rows, cut.counts.without_time, len(new), files.written)
 
