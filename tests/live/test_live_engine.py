@@ -163,3 +163,17 @@ def test_a_stream_whose_java_is_gone_ends_with_that_error_though_nothing_can_be_
             live.await_termination()
         assert live.status()["state"] == "failed"
     live.stop()
+
+
+def test_a_driver_that_was_killed_while_spark_wrote_its_first_offsets_is_started_again(spark, tmp_path):
+    folders = Folders(tmp_path)
+    folders.write(0)
+    unfinished = tmp_path / "checkpoint" / "spark" / "offsets" / ".0.5a1b.tmp"
+    unfinished.parent.mkdir(parents=True)
+    unfinished.write_text("v1")
+    started = folders.start(spark, SUMS, available_now=True, drain=True)
+    started.await_termination()
+    assert sum(row[3] for row in folders.answers("sums")) == 2 * sum(range(50))
+    again = folders.start(spark, None, available_now=True)
+    again.await_termination()
+    assert (tmp_path / "checkpoint" / "spark" / "offsets" / "0").exists()

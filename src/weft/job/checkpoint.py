@@ -39,6 +39,13 @@ class Checkpoint:
         make_private(self.folder)
         make_private(Folder(f"{Folder(self.root).root}/spark"))
 
+    def forget_unbegun(self) -> None:
+        """Delete what Spark left of a start that was ended before its first batch: it would not begin beside that."""
+        filesystem, root = Folder(f"{Folder(self.root).root}/spark").open()
+        infos = filesystem.get_file_info(fs.FileSelector(f"{root}/offsets", allow_not_found=True))
+        if infos and not any(info.base_name.isdecimal() for info in infos):
+            filesystem.delete_dir_contents(root)
+
     def exists(self) -> bool:
         """Whether a job ever used it."""
         return self.folder.exists()
