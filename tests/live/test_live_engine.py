@@ -177,3 +177,16 @@ def test_a_driver_that_was_killed_while_spark_wrote_its_first_offsets_is_started
     again = folders.start(spark, None, available_now=True)
     again.await_termination()
     assert (tmp_path / "checkpoint" / "spark" / "offsets" / "0").exists()
+
+
+def test_offsets_that_are_lost_after_a_commit_are_an_error_and_no_rows_are_passed_over(spark, tmp_path):
+    folders = Folders(tmp_path)
+    folders.write(0)
+    started = folders.start(spark, SUMS, available_now=True)
+    started.await_termination()
+    for file in (tmp_path / "checkpoint" / "spark" / "offsets").iterdir():
+        file.unlink()
+    (tmp_path / "checkpoint" / "spark" / "offsets" / ".0.5a1b.tmp").write_text("v1")
+    folders.write(1)
+    with pytest.raises(WeftError, match="offsets holds no batch of Spark's, though batch 0 is committed"):
+        folders.start(spark, None, available_now=True).await_termination()

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from pyarrow import fs
 
+from weft.errors import WeftError
 from weft.store.folder import Folder
 from weft.store.private import begin_private, make_private
 
@@ -39,12 +40,25 @@ class Checkpoint:
         make_private(self.folder)
         make_private(Folder(f"{Folder(self.root).root}/spark"))
 
-    def forget_unbegun(self) -> None:
-        """Delete what Spark left of a start that was ended before its first batch: it would not begin beside that."""
+    def forget_unbegun(self, committed: int) -> None:
+        """Delete what Spark left of a start that was ended before its first batch: it would not begin beside that.
+
+        Parameters
+        ----------
+        committed
+            The last batch that counts, -1 if there is none: if there is one, Spark has lost what it wrote of it, and
+            would count from 0 again, so that rows would be taken for answered.
+        """
         filesystem, root = Folder(f"{Folder(self.root).root}/spark").open()
         infos = filesystem.get_file_info(fs.FileSelector(f"{root}/offsets", allow_not_found=True))
-        if infos and not any(info.base_name.isdecimal() for info in infos):
-            filesystem.delete_dir_contents(root)
+        if not infos or any(info.base_name.isdecimal() for info in infos):
+            return
+        if committed >= 0:
+            raise WeftError(
+                f"{self.spark}/offsets holds no batch of Spark's, though batch {committed} is committed: "
+                "restore the folder from a backup, or begin a new checkpoint"
+            )
+        filesystem.delete_dir_contents(root)
 
     def exists(self) -> bool:
         """Whether a job ever used it."""

@@ -87,7 +87,7 @@ class LiveEngine:
     def _begin(self) -> StreamingQuery:
         """Have Spark read the source, from where the checkpoint is."""
         self._tuned = False
-        self.checkpoint.forget_unbegun()
+        self.checkpoint.forget_unbegun(self.job.last.batch)
         writer = self.source.rows.writeStream.queryName(f"weft-{uuid4().hex[:8]}").foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self.checkpoint.spark)
         if self.pace.available_now:
