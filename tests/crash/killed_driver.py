@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from weft.job.outbox import Outbox
 from weft.job.sink import CommittedBatch
 from weft.sinks import shelf
 from weft.sinks.kafka import KafkaSink
+from weft.sinks.packed import KeptPack, Packs
 from weft.sinks.parquet import ParquetSink
 from weft.sinks.postgres import PostgresSink
 from weft.sinks.specs import sink_of
@@ -116,11 +118,14 @@ POINTS: dict[str, tuple[Any, str, Any, int]] = {
     "plan": (History, "keep_plan", after, 1),
     "started": (History, "start", after, 3),
     "half of the state": (segments, "write", half_a_file, 3),
-    "answers": (answer_files, "write_parquet", after, 9),
+    "answers": (answer_files.AnswerFiles, "write", after, 9),
     "uncommitted": (History, "commit", before, 3),
     "committed": (History, "commit", after, 3),
     "parquet": (ParquetSink, "deliver", before, 3),
     "parquet files": (shelf, "appear", after, 12),
+    "packs without a list": (Packs, "_write", before, 3),
+    "packs": (Packs, "_write", after, 3),
+    "packs shown": (KeptPack, "forget", after, 9),
     "kafka rows": (KafkaSink, "_send", after, 80),
     "kafka markers": (KafkaSink, "_settle", after, 4),
     "postgres rows": (PostgresSink, "_upsert", after, 8),
@@ -223,6 +228,7 @@ def live(life: Life, tell: Connection) -> None:
         spark.conf.set(key, value)
     engine = weft.Engine(spark).stream("s", rows_of(spark, life), event_time="ts")
     engine.sql(QUERIES)
+    answer_files.PACKED = random.choice((0, 30, 1 << 15))  # this life's answers are packed, are not, or some of each
     parquet = ParquetSink(str(life.folder / "answers"), every=0.5)
     sinks = [parquet, *(sink_of(spec) for spec in life.sinks), Reporting(tell)]
     tell.send(READY)

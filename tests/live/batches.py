@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weft.job.sink import CommittedBatch, QueryAnswers
+from weft.store.folder import Folder
+from weft.store.packs import PackWriter
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema(
@@ -54,6 +58,19 @@ def written(
 def committed(folder: Path, batch: int, queries: Sequence[str] = ("a", "b"), **shape: int) -> CommittedBatch:
     """A batch of these queries."""
     return CommittedBatch(batch, tuple(answers(folder, query, batch, **shape) for query in queries), run="test")
+
+
+def packed(batch: CommittedBatch, folder: Path, parts: int = 1) -> CommittedBatch:
+    """The same batch; the first parts of each query's answers are pieces of a pack."""
+    making = f"{batch.number}-{uuid4().hex[:6]}.arrows"
+    found = []
+    with PackWriter(Folder(str(folder)), making) as pack:
+        for answers in batch.answers:
+            pieces = [pack.add(pq.ParquetFile(file).read()) for file in answers.files[:parts]]
+            names = [piece.moved(f"{folder}/{batch.number}-pack.arrows").text for piece in pieces]
+            found.append(replace(answers, files=(*names, *answers.files[parts:])))
+    (folder / making).rename(folder / f"{batch.number}-pack.arrows")  # the same bytes, whenever it is made again
+    return replace(batch, answers=tuple(found))
 
 
 def expected(query: str, batches: range, files: int = 2, count: int = 3) -> list[dict[str, Any]]:

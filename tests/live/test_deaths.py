@@ -62,7 +62,7 @@ POINTS = {
     "after the start is written down": after(History, "start"),
     "after a plan is written down": after(History, "keep_plan"),
     "before answers are written": before(answer_files.AnswerFiles, "take"),
-    "in the middle of the answers": after(answer_files, "write_parquet"),
+    "in the middle of the answers": after(answer_files.PackWriter, "add"),
     "before the state is written": before(segments, "write"),
     "after the state is written": after(segments, "write"),
     "before the commit": before(History, "commit"),

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from live.batches import SCHEMA, answers, committed, expected, in_order, written
+from live.batches import SCHEMA, answers, committed, expected, in_order, packed, written
 from weft import WeftError
 from weft.job.sink import CommittedBatch
 from weft.sinks.parquet import ParquetSink
@@ -25,7 +25,7 @@ from weft.store.folder import Folder
 RISING = """
 import sys
 from pathlib import Path
-from live.batches import committed
+from live.batches import committed, packed
 from weft.sinks.parquet import ParquetSink
 work, target, delivered = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 first = int(delivered.read_text()) + 1 if delivered.exists() else 0
@@ -33,7 +33,8 @@ sink = ParquetSink(target, every=0.01, small=20_000)
 sink.open()
 print("ready", flush=True)
 for number in range(first, 250):
-    sink.deliver(committed(work, number, ("a", "b"), files=1 + number % 3, count=2000 if number % 7 == 0 else 3))
+    batch = committed(work, number, ("a", "b"), files=1 + number % 3, count=2000 if number % 7 == 0 else 3)
+    sink.deliver(packed(batch, work, number % 5) if number % 2 else batch)
     delivered.with_suffix(".new").write_text(str(number))
     delivered.with_suffix(".new").rename(delivered)
 sink.close()
@@ -195,6 +196,53 @@ def test_an_old_driver_that_compacts_the_same_files_as_its_successor_adds_nothin
     while new.place(0.0, 1 << 20):
         pass
     assert in_order(pq.read_table(tmp_path / "shown").to_pylist()) == in_order(expected("a", range(4)))
+
+
+def test_pieces_of_packs_and_small_files_of_many_batches_appear_as_one_file(tmp_path: Path) -> None:
+    sink = ParquetSink(str(tmp_path / "out"), every=3600)
+    sink.open()
+    for number in range(20):
+        sink.deliver(packed(committed(tmp_path / "answers", number, files=3), tmp_path / "answers", number % 4))
+    sink.close()
+    assert in_order(seen(tmp_path / "out", "a")) == in_order(expected("a", range(20), files=3))
+    assert len(list((tmp_path / "out" / "query=a").glob("*.parquet"))) <= 2
+    assert not list((tmp_path / "out" / ".weft" / "packs").iterdir())
+
+
+@pytest.mark.parametrize("lost", ["all but its packs", "a small file"])
+def test_a_batch_of_which_only_a_part_arrived_is_shown_when_it_comes_again(tmp_path: Path, lost: str) -> None:
+    batch = packed(committed(tmp_path / "answers", 0, files=3), tmp_path / "answers", 2)
+    interrupted = ParquetSink(str(tmp_path / "out"), every=3600)
+    interrupted._run = "test"
+    interrupted.deliver(batch)
+    lacking = ["query=a/.batch-*"] if lost == "a small file" else ["*.json", ".batch-*"]
+    for file in [file for some in lacking for file in (tmp_path / "out" / ".weft").rglob(some)]:
+        file.unlink()
+    sink = ParquetSink(str(tmp_path / "out"), every=3600)
+    sink.open()
+    sink._run = "test"
+    sink.flush()
+    assert not (lost == "a small file" and seen(tmp_path / "out", "a"))
+    sink.deliver(batch)
+    sink.close()
+    for query in ("a", "b"):
+        assert in_order(seen(tmp_path / "out", query)) == in_order(expected(query, range(1), files=3))
+
+
+def test_a_process_shows_nothing_once_another_one_has_opened_the_folder(tmp_path: Path) -> None:
+    old, new = (ParquetSink(str(tmp_path / "out"), every=3600) for _ in range(2))
+    batches = [packed(committed(tmp_path / "answers", number), tmp_path / "answers") for number in range(3)]
+    old.open()
+    old.deliver(batches[0])
+    old.flush()
+    old.deliver(batches[1])
+    new.open()
+    new.deliver(batches[1])
+    new.deliver(batches[2])
+    new.close()
+    with pytest.raises(WeftError, match="belongs to another process"):
+        old.close()
+    assert in_order(seen(tmp_path / "out", "a")) == in_order(expected("a", range(3)))
 
 
 def test_types_that_arrow_would_write_otherwise_stay_in_files_of_their_own(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Committed batches for sinks: files as the commit of a batch lists them, with rows that occur nowhere else."""
+"""Committed batches for sinks: files as the commit of a batch lists them, with rows that occur nowhere else.
+
+A query has a Parquet file and a piece of the batch's pack: sinks get either, and both.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weft.job.sink import CommittedBatch, QueryAnswers
+from weft.store.folder import Folder
+from weft.store.packs import PackWriter
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-FILES, ROWS = 2, 3
-"""Of a query in a batch, and of a file."""
+PARTS, ROWS = 2, 3
+"""Of a query in a batch, and of a part."""
 SCHEMA = pa.schema(
     [
         ("start", pa.timestamp("us", "UTC")),
@@ -30,26 +35,25 @@ def rows_of(query: str, batch: int) -> list[Row]:
     """The rows of a query in a batch: a repeated or a lost one is seen."""
     start = START + timedelta(minutes=batch)
     ends = {"start": start, "end": start + timedelta(minutes=1)}
-    return [{**ends, "city": f"{query} {row}", "total": batch} for row in range(FILES * ROWS)]
+    return [{**ends, "city": f"{query} {row}", "total": batch} for row in range(PARTS * ROWS)]
 
 
 def committed(
     folder: Path, batch: int, queries: Sequence[str] = ("a", "b"), silent: Sequence[str] = ()
 ) -> CommittedBatch:
     """A batch with answers of some queries, and without any of those that are silent."""
-    answers = [_answers(folder, query, batch) for query in queries]
+    with PackWriter(Folder(str(folder)), f"{batch}.arrows") as pack:
+        answers = [_answers(folder, query, batch, pack) for query in queries]
     nothing = [_described(query, ()) for query in silent]
     return CommittedBatch(batch, (*answers, *nothing), run="checks")
 
 
-def _answers(folder: Path, query: str, batch: int) -> QueryAnswers:
-    names = []
-    for ordinal in range(FILES):
-        name = folder / f"{query}-{batch}-{ordinal}.parquet"
-        rows = rows_of(query, batch)[ordinal * ROWS : (ordinal + 1) * ROWS]
-        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), name, store_schema=False)
-        names.append(str(name))
-    return _described(query, tuple(names))
+def _answers(folder: Path, query: str, batch: int, pack: PackWriter) -> QueryAnswers:
+    rows = pa.Table.from_pylist(rows_of(query, batch), SCHEMA)
+    file = folder / f"{query}-{batch}.parquet"
+    pq.write_table(rows.slice(0, ROWS), file, store_schema=False)
+    piece = pack.add(rows.slice(ROWS))
+    return _described(query, (str(file), piece.moved(f"{folder}/{piece.file}").text))
 
 
 def _described(query: str, files: tuple[str, ...]) -> QueryAnswers:

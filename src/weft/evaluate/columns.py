@@ -108,7 +108,10 @@ def identity_columns(monoid: Monoid, rows: int) -> Columns:
 
 def frozen(columns: Columns) -> Columns:
     """Read-only views, so that Arrow's read-only buffers and our own arrays meet one compiled signature."""
-    views = tuple(column.view() for column in columns)
-    for view in views:
-        view.flags.writeable = False
-    return views
+    return tuple([column if not column.flags.writeable else _frozen(column) for column in columns])
+
+
+def _frozen(column: np.ndarray) -> np.ndarray:
+    view = column.view()
+    view.flags.writeable = False
+    return view

@@ -35,15 +35,22 @@ identity: Any = None
 _SOURCES = zlib.crc32((inspect.getsource(monoids) + inspect.getsource(columns) + "_nrt=False").encode())
 
 _kernels: dict[tuple[Any, ...], Kernel] = {}
+_of_ours: dict[tuple[Callable[..., Any], int], Kernel] = {}
+"""By a template and the id of one of our own monoids, which live as long as the process: asked for most often."""
 
 
 def bind(template: Callable[..., Any], monoid: Monoid, **names: Any) -> Kernel:
     """``template`` with the monoid's operations, and any further ``names``, as its globals."""
+    soonest = (template, id(monoid))
+    if not names and soonest in _of_ours:
+        return _of_ours[soonest]
     key = (template, monoid.merge, monoid.invert, repr(monoid.identity), *sorted(names.items()))
     kernel = _kernels.get(key)
     if kernel is None:
         operations = {"merge": monoid.merge, "invert": monoid.invert, "identity": identity_of(monoid)}
         kernel = _kernels[key] = _build(template, monoid, operations | names)
+    if not names and monoids.MONOIDS.get(monoid.name) is monoid:
+        _of_ours[soonest] = kernel
     return kernel
 
 

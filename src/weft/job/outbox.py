@@ -27,6 +27,7 @@ from weft.job.courier import SLOW, Courier
 from weft.job.patience import Patience
 from weft.job.sink import CommittedBatch, Sink
 from weft.store.folder import Folder
+from weft.store.packs import Piece
 
 FOLDER = "delivered"
 LOG = logging.getLogger("weft.sinks")
@@ -252,12 +253,14 @@ class Outbox:
 
 def bytes_of(batch: CommittedBatch) -> int:
     """How much room the answers of a batch take."""
-    files = [file for answers in batch.answers for file in answers.files]
+    listed = {file: Piece.of(file) for answers in batch.answers for file in answers.files}
+    packed = sum(piece.size for piece in listed.values() if piece is not None)
+    files = [file for file, piece in listed.items() if piece is None]
     if not files:
-        return 0
+        return packed
     filesystem, _ = Folder(files[0]).open()
     infos = filesystem.get_file_info([Folder(file).open()[1] for file in files])
-    return sum(info.size or 0 for info in infos)
+    return packed + sum(info.size or 0 for info in infos)
 
 
 def check_names(sinks: Sequence[Sink]) -> None:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from weft.store.folder import Folder
+from weft.store.packs import read_answers
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class QueryAnswers:
     query: str
     schema: pa.Schema
     files: tuple[str, ...]
-    """Parquet files in the order of the commit: paths on this machine, or URIs."""
+    """Parquet files, and pieces of packs (:mod:`weft.store.packs`), in the order of the commit: paths or URIs."""
     window: tuple[str | None, str | None] = (None, None)
     """The columns that hold a window's start and end, as far as the query shows them; a field of a struct is written
     ``window.start``."""
@@ -34,8 +33,7 @@ class QueryAnswers:
     def tables(self) -> Iterator[pa.Table]:
         """The rows of each file, under the schema of the query."""
         for file in self.files:
-            filesystem, path = Folder(file).open()
-            yield pq.read_table(path, filesystem=filesystem, partitioning=None).cast(self.schema)
+            yield read_answers(file).cast(self.schema)
 
 
 @dataclass(frozen=True)

@@ -49,12 +49,27 @@ def key_column(key: Expression) -> str:
     return digest("k", key.canonical)
 
 
+def without_hash(item: object) -> dict[str, object]:
+    """What is kept of an item that remembers its hash: in another process it has another."""
+    return {name: value for name, value in vars(item).items() if name != "_hash"}
+
+
 @dataclass(frozen=True)
 class Predicate:
     """Which rows an aggregate sees: a WHERE, and perhaps a FILTER that is looked at only where the WHERE holds."""
 
     where: Expression | None = None
     filter: Expression | None = None
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.where, self.filter))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getstate__(self) -> dict[str, object]:
+        return without_hash(self)
 
     @cached_property
     def everything(self) -> bool:
@@ -67,15 +82,22 @@ class Predicate:
         return digest("b", *(part.canonical if part else "" for part in (self.where, self.filter)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Partial:
     """A measure over argument expressions: computed once a slice, for all who ask for it."""
 
     measure: Measure
     arguments: tuple[Expression, ...]
 
-    def __hash__(self) -> int:
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.measure.columns, self.arguments))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getstate__(self) -> dict[str, object]:
+        return without_hash(self)
 
     def columns(self, predicate: Predicate | None = None) -> tuple[str, ...]:
         """The names of its columns; those of conditional partials carry their predicate."""
@@ -162,7 +184,7 @@ class BoundQuery:
 
     def predicate_of(self, call: BoundCall) -> Predicate:
         """The rows that one of its aggregates sees."""
-        return Predicate(self.query.where, call.call.filter)
+        return self.predicate if call.call.filter is None else Predicate(self.query.where, call.call.filter)
 
     @cached_property
     def predicates(self) -> frozenset[Predicate]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
 
 from weft.plan.build import answered_by_others, grouping_of
@@ -28,7 +28,7 @@ class JsonRecord:
 
     def dump(self) -> bytes:
         """The record as bytes."""
-        return json.dumps(asdict(self)).encode()  # type: ignore[call-overload]
+        return json.dumps(vars(self), default=vars).encode()
 
     @classmethod
     def load(cls, data: bytes) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,14 @@ from weft.step.answer_files import AnswerFiles
 from weft.store.folder import Folder
 
 
+@dataclass(frozen=True)
+class ComputedLists:
+    """What Spark computed, of several queries each, and which queries stopped it."""
+
+    rows: list[pa.Table]
+    failed: dict[str, str]
+
+
 class SelectLists:
     """Computes select lists from the answers on a sheet."""
 
@@ -32,17 +41,23 @@ class SelectLists:
         self._targets = self._computation.targets(self._names)
         self._again: ReusableFrame | None = None
 
-    def compute(self, laid_out: Mapping[str, pa.Table], files: AnswerFiles) -> None:
-        """Compute the queries that have answers, and write them; those that stop it fail, and no others."""
+    def compute(self, laid_out: Mapping[str, pa.Table]) -> ComputedLists:
+        """Compute the queries that have answers; those that stop it fail, and no others."""
+        found: list[pa.Table] = []
 
         def run(names: Sequence[str]) -> None:
-            self._write(self._computed(pa.concat_tables([laid_out[name] for name in names])), files)
+            found.append(self._computed(pa.concat_tables([laid_out[name] for name in names])))
 
-        if laid_out:
-            files.written.failed |= stopped_alone(list(laid_out), run, spark_control(self._spark))
+        failed = stopped_alone(list(laid_out), run, spark_control(self._spark)) if laid_out else {}
+        return ComputedLists(found, failed)
+
+    def write(self, lists: ComputedLists, files: AnswerFiles) -> None:
+        """Write what was computed."""
+        for computed in lists.rows:
+            self._write(computed, files)
+        files.written.failed |= lists.failed
 
     def _write(self, computed: pa.Table, files: AnswerFiles) -> None:
-        """Write what Spark computed, a file a query."""
         numbers = np.asarray(flatten(computed.column(QUERY)))
         for number in np.unique(numbers).tolist():
             target = self._targets[number]

@@ -21,9 +21,12 @@ from weft.step.answers import Answer
 from weft.step.parquet import parquet_options, write_parquet
 from weft.step.step_plan import StepPlan
 from weft.store.folder import Folder
+from weft.store.packs import ENDING, PackWriter
 
 UNDER_WAY = 64
 """So many files wait to be written at most: their rows are in memory."""
+PACKED = 1 << 15
+"""Answers of a micro-batch that have fewer values share a file: sinks put those of many batches together anyway."""
 
 
 @dataclass
@@ -31,7 +34,7 @@ class Written:
     """What was written of each query, and what failed."""
 
     files: dict[str, list[str]] = field(default_factory=dict)
-    """Relative to the folder that they were written to; those of a sheet hold rows of others too."""
+    """Relative to the folder that they were written to; pieces of packs too. Those of a sheet hold rows of others."""
     failed: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     """How many rows each query has."""
@@ -73,7 +76,9 @@ class Written:
 
 
 class AnswerFiles:
-    """Writes the answers of a step: those that are rows as they are, a file each, and the others laid out on the sheet.
+    """Writes the answers of a step: those that are rows as they are, and the others laid out on the sheet.
+
+    Rows become a Parquet file a query; on a running stream, where they are few, a piece of a pack.
 
     Parameters
     ----------
@@ -96,6 +101,7 @@ class AnswerFiles:
         self._sheet = sheet
         self._sheet_writer: pq.ParquetWriter | None = None
         self._number = 0
+        self._pack: PackWriter | None = None
         self._pool = ThreadPoolExecutor(threads, "weft-answers") if threads else None
         self._under_way: list[tuple[str, Future[None]]] = []
 
@@ -105,6 +111,8 @@ class AnswerFiles:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._sheet_writer is not None:
             self._sheet_writer.close()
+        if self._pack is not None:
+            self._pack.close()
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=error is not None)
         if error is None:
@@ -121,11 +129,14 @@ class AnswerFiles:
                 self.write(name, answer.table)
             else:
                 self._of_values(name, self._lay_out, name, answer.table)
-            if not self._plan.retains and name not in self.written.failed:
-                self.written.windows.setdefault(name, []).append(pack(answer.windows))
+            if not self._plan.retains and answer.windows is not None and name not in self.written.failed:
+                self.written.windows.setdefault(name, []).append(pack(answer.windows.distinct))
 
     def write(self, name: str, rows: pa.Table) -> None:
-        """Begin to write a file of a query."""
+        """Begin to write answers of a query."""
+        if self._plan.retains and rows.num_rows * rows.num_columns < PACKED:
+            self._of_values(name, self._add_to_pack, name, rows)
+            return
         file = self._next_file()
         self.written.add(name, [file], len(rows))
         if self._pool is None:
@@ -133,6 +144,12 @@ class AnswerFiles:
             return
         self._under_way.append((name, self._pool.submit(write_parquet, rows, self._folder, file)))
         self._await(UNDER_WAY)
+
+    def _add_to_pack(self, name: str, rows: pa.Table) -> None:
+        if self._pack is None:
+            self._folder.make_folder("")
+            self._pack = PackWriter(self._folder, f"{self._prefix}pack{ENDING}")
+        self.written.add(name, [self._pack.add(rows).text], len(rows))
 
     def _next_file(self) -> str:
         if not self._number:

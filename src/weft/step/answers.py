@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from weft.algebra.measure import Answered
@@ -28,14 +27,14 @@ class Answer:
 
     query: BoundQuery
     table: pa.Table | None
-    windows: Array
-    """The numbers of the distinct windows that appear."""
+    windows: WindowRows | None = None
+    """The windows that appear."""
     failure: str | None = None
 
     @classmethod
     def failed(cls, query: BoundQuery, error: Exception) -> Answer:
         """None, as something went wrong: with a value, or in here, which must not cost the other queries theirs."""
-        return cls(query, None, np.empty(0, np.int64), cls.reason(error))
+        return cls(query, None, failure=cls.reason(error))
 
     @staticmethod
     def reason(error: Exception) -> str:
@@ -68,10 +67,10 @@ class Shared:
         panes = self.panes(window)
         answers = self.windows(window, panes, self.emission.of(query))
         if not len(answers.windows):
-            return Answer(query, None, answers.windows)
+            return Answer(query, None)
         aggregates = [self._aggregate(query, call, panes, answers) for call in query.calls]
         rows = Assembly(query, self.key_values, answers, aggregates).table()
-        return Answer(query, rows, answers.distinct)
+        return Answer(query, rows, answers)
 
     def panes(self, window: Window) -> Measured:
         """The panes of a window's slicing, made from the coarsest there are that are fine enough."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -71,6 +72,7 @@ class Finals:
 
     def __init__(self, plan: StepPlan, *, keeps: bool) -> None:
         self.plan = plan
+        self._keeps = keeps
         self._parts = {
             id: [
                 KeyedFinals(grouping, keys, queries, plan.plan.technique, keeps)
@@ -98,15 +100,24 @@ class Finals:
                 part.absorb(some)
 
     def answers(self, emission: Emission) -> Iterator[Answer]:
-        """The answers that are due."""
-        for answers in self._of_each(lambda part: part.answers(emission)):
-            yield from answers
+        """The answers that are due; from panes that are kept, those first whose select lists Spark has to compute."""
+        if not self._keeps:
+            for some in self._of_each(lambda part: part.all_answers(emission)):
+                yield from some
+            return
+        for work in (
+            partial(KeyedFinals.caught_up, emission=emission),
+            partial(KeyedFinals.due_answers, emission=emission, direct=False),
+            partial(KeyedFinals.due_answers, emission=emission, direct=True),
+        ):
+            for some in self._of_each(work):
+                yield from some
         self._new = 0
 
     def _of_each(self, work: Callable[[KeyedFinals], Iterator[Found]]) -> Iterator[Iterable[Found]]:
         """The same work on all sets of keys, in their order; side by side where there is much of it."""
         parts = [part for some in self._parts.values() for part in some]
-        if self._new < MANY_SLICES or len(parts) == 1 or not all(part.keeps for part in parts):
+        if self._new < MANY_SLICES or len(parts) == 1 or not self._keeps:
             yield from map(work, parts)
         else:
             with ThreadPoolExecutor(THREADS, "weft-finals") as pool:
@@ -169,7 +180,9 @@ class KeyedFinals:
         self._whole: dict[tuple[int, Predicate], Panes | None] = {}
         self._shared: dict[tuple[int, Predicate, Cuts], Shared | None] = {}
         self._error: Exception | None = None
-        """What went wrong when keys were numbered."""
+        """What went wrong when keys were numbered or counted."""
+        self._due: list[tuple[Kept, list[BoundQuery]]] = []
+        """Panes that have taken everything in, with the queries that are to be answered from them."""
 
     def _places(self) -> dict[tuple[Predicate, Window], Kept]:
         """Which panes are kept, and for which queries."""
@@ -200,11 +213,26 @@ class KeyedFinals:
             self._log.append((fresh, self._numbers.number(columns, len(fresh))))
             self._spans, self._whole, self._shared = {}, {}, {}
 
-    def answers(self, emission: Emission) -> Iterator[Answer]:
-        """The answers that are due, and the failures of queries that have none any more."""
+    def all_answers(self, emission: Emission) -> Iterator[Answer]:
+        """The answers from all slices there are, and the failures of queries that have none."""
         if self._error is not None:
             return (Answer.failed(query, self._error) for query in self.queries)
-        return guarded(self.queries, self._from_kept(emission) if self.keeps else self._from_all(emission))
+        return guarded(self.queries, self._from_all(emission))
+
+    def caught_up(self, emission: Emission) -> Iterator[Answer]:
+        """No answers yet: panes that are kept take new slices in when they are due, or now and then."""
+        try:
+            self._due = [] if self._error is not None else list(self._taken_in(emission))
+        except Exception as error:
+            self._error = error
+        return iter(())
+
+    def due_answers(self, emission: Emission, *, direct: bool) -> Iterator[Answer]:
+        """The answers from panes that are kept, of queries whose rows are answers as they are or of all others."""
+        own = [query for query in self.queries if query.direct is direct]
+        if self._error is not None:
+            return (Answer.failed(query, self._error) for query in own)
+        return guarded(own, self._from_kept(emission, direct))
 
     def _from_all(self, emission: Emission) -> Iterator[Answer]:
         """Answers from all slices there are, which share most next to each other."""
@@ -250,25 +278,28 @@ class KeyedFinals:
         tree: Tree | None = self.grouping.tree_of.get(query.name)
         return () if tree is None or tree.progressions == self.grouping.progressions else tree.progressions
 
-    def _from_kept(self, emission: Emission) -> Iterator[Answer]:
-        """Answers from panes that are kept, which take new slices in when they are due, or now and then."""
-        due = []
+    def _taken_in(self, emission: Emission) -> Iterator[tuple[Kept, list[BoundQuery]]]:
+        """The panes that are due, with all new slices in them."""
         for (predicate, _), kept in self._kept.items():
             queries = [query for query in kept.queries if _is_due(emission, query)]
             if queries or self._batches - kept.seen > LAG or self._slices_since(kept.seen) > MANY:
                 self._catch_up(predicate, kept, emission)
             if queries and kept.error is None:
-                due.append((kept, queries))
+                yield kept, queries
         if emission.limits.beyond("keys", self.keys, "") is not None:
             # keys that are gone still have their numbers
             held = max((len(np.unique(kept.panes.keys)) for kept in self._kept.values()), default=0)
             self._check_keys(held, emission)
-        for kept, queries in due:
-            yield from _answers(KeptShared(self._numbers.values, kept.panes, self.technique, emission), queries)
+        self._trim()
+
+    def _from_kept(self, emission: Emission, direct: bool) -> Iterator[Answer]:
+        for kept, queries in self._due:
+            own = [query for query in queries if query.direct is direct]
+            if own:
+                yield from _answers(KeptShared(self._numbers.values, kept.panes, self.technique, emission), own)
         for kept in self._kept.values():
             if kept.error is not None:
-                yield from (Answer.failed(query, kept.error) for query in kept.queries)
-        self._trim()
+                yield from (Answer.failed(query, kept.error) for query in kept.queries if query.direct is direct)
 
     def _slices_since(self, seen: int) -> int:
         return sum(len(keys) for _, keys in self._log[seen - self._dropped :])
@@ -327,7 +358,7 @@ def _answers(shared: Shared, queries: Iterable[BoundQuery]) -> Iterator[Answer]:
     """The answers of queries that share panes: finer slicings first, as coarser ones are made from theirs."""
     for query in sorted(queries, key=lambda query: query.window.fineness):
         answer = shared.answer(query)
-        if answer.failure or len(answer.windows):
+        if answer.failure or answer.windows is not None:
             yield answer
 
 

@@ -190,6 +190,7 @@ def windows_of(
     keys, numbers = np.empty(count, np.int32), np.empty(count, np.int64)
     lo, hi = np.empty(count, np.int64), np.empty(count, np.int64)
     fill_windows(panes.keys, panes.numbers, step, width, least, most, keys, numbers, lo, hi)
+    lo.flags.writeable = hi.flags.writeable = False
     return WindowRows(keys, numbers, lo, hi)
 
 

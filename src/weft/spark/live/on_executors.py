@@ -76,7 +76,8 @@ class OnExecutors:
         if sheets:
             laid_out = laid_out_in(folder, sheets, sheet)
             with AnswerFiles(self.live, folder, threads=THREADS) as files:
-                lists.compute({name: rows for name, rows in laid_out.items() if name not in written.failed}, files)
+                own = {name: rows for name, rows in laid_out.items() if name not in written.failed}
+                lists.write(lists.compute(own), files)
             written.join(files.written)
             for file in sheets:
                 self.checkpoint.delete(f"{ANSWERS}/{attempt}/{file}")

@@ -9,9 +9,11 @@ import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
+from pyspark.util import inheritable_thread_target
 
 from weft.job import segments
 from weft.job.checkpoint import Checkpoint
@@ -207,12 +209,21 @@ class Runner:
         emission = live.emission(start.watermark, None if start.drain else watermark)
         made = turn(live, cut.slices, self.state, emission, finals)
         folder = Folder(f"{self._checkpoint.folder.root}/{ANSWERS}/{attempt}")
-        with ThreadPoolExecutor(1, "weft-state") as pool:
+        lists = self._lists
+        with ThreadPoolExecutor(2, "weft-beside") as pool:
             # beside the answers, which do not need it
             saving = pool.submit(lambda: self._saved(made.state(), attempt))
             with AnswerFiles(live, folder, threads=THREADS) as files:
-                files.take(made.answers)
-                self._lists.compute(files.laid_out, files)
+                compute = inheritable_thread_target(self._stream.session)(lists.compute)
+                computing = []
+                for direct, answers in groupby(made.answers, lambda answer: answer.query.direct):
+                    files.take(answers)
+                    if not direct:
+                        # the JVM's work on these goes beside ours on those that are answers as they are
+                        laid_out, files.laid_out = files.laid_out, {}
+                        computing.append(pool.submit(compute, laid_out))
+                for computed in computing:
+                    lists.write(computed.result(), files)
             files.written.share(live.plan.same_as)
             self.clock.note("answers")
             state = saving.result()
