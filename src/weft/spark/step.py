@@ -43,6 +43,8 @@ SETTINGS = {
     "spark.sql.codegen.maxFields": "2000",
     # nothing to adapt; and where nothing comes in, it would drop the node that counts the rows
     "spark.sql.adaptive.enabled": "false",
+    # as for tasks that are not SQL: one set of Python workers for both, not two
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 EXCLUDED = "spark.sql.optimizer.excludedRules"
 EMPTYING = tuple(

@@ -78,7 +78,9 @@ def _use_workers(spark: SparkSession) -> bool:
     """A task for a worker; whether it could be done. Nothing is lost if not: the next step starts workers."""
     with suppress(Exception):
         spark.sparkContext.setJobGroup(JOBS, JOBS)
-        spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
+        # as a step's tasks do it, not by SQL: for a function in SQL Spark sets one variable more, and what has other
+        # variables has workers of its own
+        spark.sparkContext.parallelize([0], 1).mapPartitions(list).collect()
         return True
     return False
 

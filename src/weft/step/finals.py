@@ -80,6 +80,8 @@ class Finals:
             ]
             for id, grouping in plan.groupings.items()
         }
+        self._waiting: dict[str, list[Fresh]] = {}
+        """Slices, where nothing is kept: a set of keys takes them in when it is its turn, and lets go of them after."""
         self._new = 0
         """Slices that were taken in since the last answers."""
         self._at_first = 0
@@ -95,6 +97,9 @@ class Finals:
     def absorb(self, fresh: Mapping[str, Fresh]) -> None:
         """Take slices in."""
         for id, some in fresh.items():
+            if not self._keeps:
+                self._waiting.setdefault(id, []).append(some)
+                continue
             self._new += len(some)
             for part in self._parts[id]:
                 part.absorb(some)
@@ -102,8 +107,7 @@ class Finals:
     def answers(self, emission: Emission) -> Iterator[Answer]:
         """The answers that are due; from panes that are kept, those first whose select lists Spark has to compute."""
         if not self._keeps:
-            for some in self._of_each(lambda part: part.all_answers(emission)):
-                yield from some
+            yield from self._once(emission)
             return
         for work in (
             partial(KeyedFinals.caught_up, emission=emission),
@@ -114,10 +118,20 @@ class Finals:
                 yield from some
         self._new = 0
 
+    def _once(self, emission: Emission) -> Iterator[Answer]:
+        """All answers, one set of keys after the other: what one has put in order is gone before the next begins."""
+        for id, parts in self._parts.items():
+            waiting = self._waiting.pop(id, [])
+            for part in parts:
+                for fresh in waiting:
+                    part.absorb(fresh)
+                yield from part.all_answers(emission)
+                part.let_go()
+
     def _of_each(self, work: Callable[[KeyedFinals], Iterator[Found]]) -> Iterator[Iterable[Found]]:
         """The same work on all sets of keys, in their order; side by side where there is much of it."""
         parts = [part for some in self._parts.values() for part in some]
-        if self._new < MANY_SLICES or len(parts) == 1 or not self._keeps:
+        if self._new < MANY_SLICES or len(parts) == 1:
             yield from map(work, parts)
         else:
             with ThreadPoolExecutor(THREADS, "weft-finals") as pool:
@@ -218,6 +232,10 @@ class KeyedFinals:
         if self._error is not None:
             return (Answer.failed(query, self._error) for query in self.queries)
         return guarded(self.queries, self._from_all(emission))
+
+    def let_go(self) -> None:
+        """Forget all slices."""
+        self._log, self._spans, self._numbers = [], {}, KeyNumbers(self.by)
 
     def caught_up(self, emission: Emission) -> Iterator[Answer]:
         """No answers yet: panes that are kept take new slices in when they are due, or now and then."""
