@@ -40,7 +40,7 @@ def test_a_keeper_ends_with_its_session(monkeypatch: pytest.MonkeyPatch, spark: 
         raise RuntimeError("stopped")
 
     keeper = Keeper(spark, every=0.01, long=60)
-    monkeypatch.setattr(type(spark), "range", refuse)
+    monkeypatch.setattr(type(spark.sparkContext), "parallelize", refuse)
     keeper.start()
     assert keeper.ended.wait(10)
 
