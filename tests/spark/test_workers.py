@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -14,13 +13,13 @@ from weft.spark.workers import JOBS, Keeper, keep_workers
 
 
 def process_ids(spark: SparkSession) -> set[int]:
-    def own(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def own(rows: Iterable[int]) -> Iterator[int]:
         import os
 
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"process": [os.getpid()]})
+        for _ in rows:  # read to the end: a worker that leaves rows is not used again
+            yield os.getpid()
 
-    return {row.process for row in spark.range(1).mapInArrow(own, "process bigint").collect()}
+    return set(spark.sparkContext.parallelize([0], 1).mapPartitions(own).collect())
 
 
 def small_jobs(spark: SparkSession) -> int:
