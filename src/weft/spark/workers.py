@@ -30,8 +30,8 @@ MEMORY = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"
     # and what one query has freed, the next one uses: not given back in between
     f":glibc.malloc.mmap_threshold={2**32}:glibc.malloc.trim_threshold={2**32}",
-    "MIMALLOC_ALLOW_LARGE_OS_PAGES": "1",
-    "MIMALLOC_PURGE_DELAY": "-1",
+    # Arrow too, so that what either has freed is used by both: a tenth less at the peak
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
 """How workers take memory. Where a system does not know the settings, they change nothing."""
 
