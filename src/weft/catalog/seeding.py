@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from weft.query.model import Query
-from weft.query.statements import read_statement, split
+from weft.query.statements import read_statement
+from weft.query.tokens import pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ def named_sql(query: Query) -> str:
     -- name: q1
     SELECT count(*) AS n FROM t GROUP BY window(ts, '1 hour')
     """
-    ((_, tokens),) = split(query.text)
-    statement = read_statement(query.text, tokens, "")
+    (piece,) = pieces(query.text)
+    statement = read_statement(query.text, piece)
     return query.text if statement.name else f"-- name: {query.name}\n{query.text}"
 
 
@@ -89,5 +90,5 @@ def _words(sql: str) -> list[tuple[object, str]]:
 
     Letter case counts, as it shows in the names of columns.
     """
-    ((before, tokens),) = split(sql)
-    return [(token.token_type, token.text) for token in read_statement(sql, tokens, before).body]
+    (piece,) = pieces(sql)
+    return [(token.token_type, token.text) for token in read_statement(sql, piece).body]

@@ -171,7 +171,10 @@ def check_command(queries: Queries) -> None:
 
     Example: `weft check queries.sql`
     """
-    found = parse_file(read_queries(queries))
+    text = read_queries(queries)
+    with Phases() as phases:
+        phases.begin("checking the queries")
+        found = parse_file(text, progress=phases.at)
     streams = sorted({query.stream for query in found})
     typer.echo(f"{len(found)} queries over {', '.join(streams)} are fine")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -28,10 +28,12 @@ class Scalars:
         self.source = source
         self.names = names
 
-    def expression(self, node: exp.Expr, where: str, expand: Expand = _nothing) -> Expression:
-        """Check ``node`` and cut it out; ``where`` names the place in messages."""
+    def expression(
+        self, node: exp.Expr, where: str, expand: Expand = _nothing, also: Sequence[Edit] = ()
+    ) -> Expression:
+        """Check ``node`` and cut it out, with edits inside of it; ``where`` names the place in messages."""
         node = without_parentheses(node)
-        edits: list[Edit] = []
+        edits = list(also)
         for part in node.walk(bfs=False):
             if isinstance(part, exp.Column):
                 edits += self._column(part, where, expand)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, NoReturn
 
 from sqlglot import Token, exp
@@ -12,6 +13,7 @@ from sqlglot import Token, exp
 from weft.errors import QueryError
 from weft.query.refusals import Refusal
 from weft.query.spans import Span, place_of, span_of
+from weft.query.tokens import tokens_of
 
 
 class Edit(NamedTuple):
@@ -25,12 +27,17 @@ class Edit(NamedTuple):
     """What stands there in the identity of the expression."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
-    """One statement: ``tokens`` are its own, positions count from the beginning of the whole ``text``."""
+    """One statement: ``span`` is where it stands, positions count from the beginning of the whole ``text``."""
 
     text: str
-    tokens: Sequence[Token]
+    span: Span
+
+    @cached_property
+    def tokens(self) -> Sequence[Token]:
+        """Its own; read when somebody asks for them."""
+        return tokens_of(self.text, self.span)
 
     def sql(self, span: Span, edits: Iterable[Edit] = ()) -> str:
         """The user's characters of ``span`` with the edits made."""
@@ -52,7 +59,7 @@ class Source:
         stretches = {edit.start: edit for edit in edits}
         words: list[str] = []
         position = span[0]
-        for token in self._tokens_in(span):
+        for token in self.tokens_in(span):
             if token.start < position:  # inside of an edit, or a suffix of a number: 1L is three tokens of one stretch
                 continue
             edit = stretches.get(token.start)
@@ -70,7 +77,7 @@ class Source:
         stretches = {edit.start: edit for edit in own}
         words: list[str] = []
         position = span[0]
-        for token in self._tokens_in(span):
+        for token in self.tokens_in(span):
             if token.start >= position:
                 edit = stretches.get(token.start)
                 position = edit.end if edit else token.end + 1
@@ -82,7 +89,7 @@ class Source:
         stretches = {edit.start: edit for edit in edits}
         pieces: list[str] = []
         position = span[0]
-        for token in self._tokens_in(span):
+        for token in self.tokens_in(span):
             if token.start < position:
                 continue
             if token.start > position and pieces:
@@ -93,7 +100,8 @@ class Source:
             pieces.append(self.text[token.start : position] if replaced is None else replaced)
         return "".join(pieces)
 
-    def _tokens_in(self, span: Span) -> Sequence[Token]:
+    def tokens_in(self, span: Span) -> Sequence[Token]:
+        """The tokens that begin in ``span``."""
         first = bisect_left(self.tokens, span[0], key=lambda token: token.start)
         last = bisect_left(self.tokens, span[1], key=lambda token: token.start)
         return self.tokens[first:last]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import count
 
 from weft.errors import QueriesError, QueryError, WeftError
@@ -17,9 +17,15 @@ from weft.query.scalars import Scalars
 from weft.query.selects import SelectParser
 from weft.query.shapes import shape_of
 from weft.query.spans import UnreadableError
-from weft.query.statements import BYTE_ORDER_MARK, Statement, read_statement, split
+from weft.query.statements import BYTE_ORDER_MARK, Statement, read_statement
+from weft.query.templates import Context, Templates
+from weft.query.tokens import pieces
 
 Columns = Collection[str] | Mapping[str, Collection[str]]
+
+TELL_EVERY = 1000
+
+_templates = Templates()
 
 _CQL_OUTPUTS = (
     Output(f"{WINDOW}.start", "window_start", Part.WINDOW_START),
@@ -32,6 +38,7 @@ def parse_file(
     columns: Columns | None = None,
     taken: Collection[str] = (),
     functions: Collection[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[Query]:
     """Read a file of queries.
 
@@ -49,6 +56,8 @@ def parse_file(
     functions
         The functions that the user registered in the session, in lower case; None where no session is known yet, and
         then any name may be one.
+    progress
+        Is told now and then how many queries of how many have been read.
 
     Raises
     ------
@@ -72,12 +81,16 @@ def parse_file(
     queries: list[Query] = []
     parser = _parser()
     text = text.removeprefix(BYTE_ORDER_MARK)
-    for name, statement in _name(_statements(text, errors), taken, errors):
+    statements = _statements(text, errors)
+    known = Surroundings(columns, functions)
+    for name, statement in _name(statements, taken, errors):
         try:
-            queries.append(_parse(parser, name, statement, columns, functions))
+            queries.append(_templates.find(statement, name, known.context) or _parse(parser, name, statement, known))
         except QueryError as error:
             error.query = name
             errors.append(error)
+        if progress is not None and len(queries) % TELL_EVERY == 0:
+            progress(len(queries), len(statements))
     if errors:
         raise QueriesError(sorted(errors, key=lambda error: error.at or 0))
     return queries
@@ -95,13 +108,13 @@ def _parser() -> SelectParser:
 def _statements(text: str, errors: list[QueryError]) -> list[Statement]:
     statements = []
     try:
-        pieces = list(split(text))
+        found = list(pieces(text))
     except QueryError as error:
         errors.append(error)
         return []
-    for before, tokens in pieces:
+    for piece in found:
         try:
-            statements.append(read_statement(text, tokens, before))
+            statements.append(read_statement(text, piece))
         except QueryError as error:
             errors.append(error)
     return statements
@@ -130,15 +143,27 @@ def _name(
         yield name, statement
 
 
-def _parse(
-    parser: SelectParser,
-    name: str,
-    statement: Statement,
-    columns: Columns | None,
-    functions: Collection[str] | None,
-) -> Query:
+class Surroundings:
+    """What is known of streams and of the session."""
+
+    def __init__(self, columns: Columns | None, functions: Collection[str] | None) -> None:
+        self.functions = None if functions is None else frozenset(functions)
+        self._of_all = columns if columns is None or isinstance(columns, Mapping) else frozenset(columns)
+        self._contexts: dict[str, Context] = {}
+
+    def context(self, stream: str) -> Context:
+        """The columns of a stream, and the functions."""
+        if stream not in self._contexts:
+            columns: Collection[str] | None = self._of_all
+            if isinstance(self._of_all, Mapping):
+                columns = {name.lower(): names for name, names in self._of_all.items()}.get(stream.lower())
+            self._contexts[stream] = None if columns is None else frozenset(columns), self.functions
+        return self._contexts[stream]
+
+
+def _parse(parser: SelectParser, name: str, statement: Statement, known: Surroundings) -> Query:
     try:
-        return _query(parser, name, statement, columns, functions)
+        return _query(parser, name, statement, known)
     except UnreadableError as error:
         statement.source.refuse(error.span, refusals.syntax(error.message))
     except RecursionError:
@@ -146,25 +171,20 @@ def _parse(
         statement.source.refuse((first.start, first.end + 1), refusals.TOO_DEEP)
 
 
-def _query(
-    parser: SelectParser,
-    name: str,
-    statement: Statement,
-    columns: Columns | None,
-    functions: Collection[str] | None,
-) -> Query:
+def _query(parser: SelectParser, name: str, statement: Statement, known: Surroundings) -> Query:
     source = statement.source
     select = parser.read_select(statement.body, source.text)
     for expression in select.expressions:
-        calls.refuse_unknown(expression, source, functions)
+        calls.refuse_unknown(expression, source, known.functions)
     stream = ".".join(select.stream)
-    scalars = Scalars(source, Names(select, _columns_of(stream, columns)))
+    context = known.context(stream)
+    scalars = Scalars(source, Names(select, context[0]))
     grouping = read_grouping(select, scalars)
     rewriter = Rewriter(scalars, grouping)
     outputs = tuple(rewriter.output(item) for item in select.items)
     having = rewriter.having(select.having) if select.having else None
-    start, end = statement.span
-    return Query(
+    start, end = source.tokens[0].start, source.tokens[-1].end + 1
+    query = Query(
         name=name,
         stream=stream,
         event_time=grouping.window.column,
@@ -178,10 +198,5 @@ def _query(
         shape=shape_of(select, source, grouping.window.window),
         at=start,
     )
-
-
-def _columns_of(stream: str, columns: Columns | None) -> Collection[str] | None:
-    if not isinstance(columns, Mapping):
-        return columns
-    found = {name.lower(): names for name, names in columns.items()}
-    return found.get(stream.lower())
+    _templates.learn(statement, select, scalars, query, context)
+    return query

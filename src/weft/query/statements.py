@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
-from sqlglot.errors import TokenError
 
 from weft.errors import QueryError
 from weft.query import refusals
 from weft.query.dialect import WeftSpark
 from weft.query.sources import Source
 from weft.query.spans import Span
+from weft.query.tokens import Literal, Piece, pieces
 
 BYTE_ORDER_MARK = "\ufeff"
 """What editors of Windows put before a text in UTF-8."""
 _NAME_COMMENT = re.compile(r"^[ \t]*--[ \t]*name[ \t]*:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
-
-# In this order, as a quote inside a comment is no quote and the other way round.
-_QUOTED_OR_COMMENT = re.compile(
-    r"""--[^\n]*|/\*.*?\*/|[rR]'[^']*'|[rR]"[^"]*"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|(?P<open>['"`]|/\*)""",
-    re.DOTALL,
-)
-
 
 _UNFIT = re.compile(r"[/\\\x00-\x1f\x7f]|^\.")
 """What no name holds, as answers lie in folders, tables and topics of that name."""
@@ -33,47 +26,34 @@ _UNFIT = re.compile(r"[/\\\x00-\x1f\x7f]|^\.")
 _WRITTEN_NAME = re.compile(r"`[^`]*`|[^\s(]*")
 
 
+_VIEW = re.compile(
+    r"CREATE\s+(?:(?P<replaces>OR\s+REPLACE)\s+(?:TEMP(?:ORARY)?\s+)?|(?:MATERIALIZED|TEMP(?:ORARY)?)\s+)?VIEW\s+"
+    r"(?P<name>[^\W\d]\w*)\s+AS\s+(?=SELECT\b)",
+    re.IGNORECASE,
+)
+"""The head of a view as nearly everybody writes it: no token has to be looked at."""
+_SELECT = re.compile(r"SELECT\b", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a file; ``body`` is what stands after CREATE VIEW ... AS, if that is there."""
+    """One statement of a file."""
 
     name: str | None
     """None where the user gave none."""
     name_at: Span
     source: Source
-    body: Sequence[Token]
+    body_at: int
+    """Where the query begins, after CREATE VIEW ... AS if that is there."""
+    literals: tuple[Literal, ...]
+    """The plain constants of the query, in order."""
     replaces: bool = False
     """Whether it may take the place of an earlier one of that name."""
 
     @property
-    def span(self) -> Span:
-        """Where it stands in the file."""
-        return self.source.tokens[0].start, self.source.tokens[-1].end + 1
-
-
-def tokens_of(text: str) -> list[Token]:
-    """The tokens of a file."""
-    try:
-        return WeftSpark().tokenize(text)
-    except TokenError as error:
-        opened = next((found for found in _QUOTED_OR_COMMENT.finditer(text) if found["open"]), None)
-        at = opened.start() if opened else 0
-        what = {"/*": "comment", "`": "name"}.get(opened[0] if opened else "", "string")
-        raise QueryError(f"this {what} never ends", text=text, at=at, hint="close it") from error
-
-
-def split(text: str) -> Iterator[tuple[str, Sequence[Token]]]:
-    """Each statement's tokens, with the white space and comments that stand before them."""
-    end = 0
-    statement: list[Token] = []
-    for token in [*tokens_of(text), None]:
-        if token is not None and token.token_type is not TokenType.SEMICOLON:
-            statement.append(token)
-            continue
-        if statement:
-            yield text[end : statement[0].start], statement
-        statement = []
-        end = token.end + 1 if token else len(text)
+    def body(self) -> Sequence[Token]:
+        """The tokens of the query."""
+        return self.source.tokens_in((self.body_at, self.source.span[1]))
 
 
 def is_empty(text: str) -> bool:
@@ -85,26 +65,41 @@ def is_empty(text: str) -> bool:
     (True, False)
     """
     try:
-        return next(split(text.removeprefix(BYTE_ORDER_MARK)), None) is None
+        return next(pieces(text.removeprefix(BYTE_ORDER_MARK)), None) is None
     except QueryError:
         return False
 
 
-def read_statement(text: str, tokens: Sequence[Token], before: str) -> Statement:
+def read_statement(text: str, piece: Piece) -> Statement:
     """Find a statement's name: its view's, else that of the comment before it."""
-    source = Source(text, tokens)
-    if tokens[0].token_type is TokenType.CREATE:
-        return _read_view(source)
-    place = (tokens[0].start, tokens[0].end + 1)
-    names = _NAME_COMMENT.findall(before)
+    source = Source(text, piece.span)
+    start = piece.span[0]
+    if found := _VIEW.match(text, start):
+        name = found["name"]
+        if name.upper() not in WeftSpark.Tokenizer.KEYWORDS:
+            return _statement(piece, source, name, found.span("name"), found.end(), bool(found["replaces"]))
+    if found := _SELECT.match(text, start):
+        place = found.span()
+    elif source.tokens[0].token_type is TokenType.CREATE:
+        return _read_view(piece, source)
+    else:
+        place = (source.tokens[0].start, source.tokens[0].end + 1)
+    names = _NAME_COMMENT.findall(piece.before) if piece.before else []
     if names and not names[-1]:
         source.refuse(place, refusals.missing("the name in the comment before this query"))
     if names and _UNFIT.search(names[-1]):
         source.refuse(place, refusals.unfit_name(names[-1]))
-    return Statement(names[-1] if names else None, place, source, tokens)
+    return _statement(piece, source, names[-1] if names else None, place, start)
 
 
-def _read_view(source: Source) -> Statement:
+def _statement(
+    piece: Piece, source: Source, name: str | None, name_at: Span, body_at: int, replaces: bool = False
+) -> Statement:
+    literals = tuple(literal for literal in piece.literals if literal.start >= body_at)
+    return Statement(name, name_at, source, body_at, literals, replaces)
+
+
+def _read_view(piece: Piece, source: Source) -> Statement:
     """``CREATE [OR REPLACE] [TEMPORARY] VIEW name AS`` or ``CREATE MATERIALIZED VIEW name AS``."""
     words = _Words(source)
     words.expect("CREATE")
@@ -123,7 +118,7 @@ def _read_view(source: Source) -> Statement:
     words.expect("AS")
     if not words.rest:
         source.refuse(words.here, refusals.missing("the query"))
-    return Statement(".".join(parts), span, source, words.rest, replaces)
+    return _statement(piece, source, ".".join(parts), span, words.here[0], replaces)
 
 
 class _Words:

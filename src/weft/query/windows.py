@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -46,6 +47,29 @@ def read_window(call: exp.Anonymous, names: Names, source: Source) -> WindowOver
     return WindowOverTime(path[0].name.lower(), window, path[0].name)
 
 
+@lru_cache(4096)
+def window_of(*durations: str) -> TimeWindow | None:
+    """The window whose durations are written so, each a plain string or number; None where Spark would refuse it.
+
+    Examples
+    --------
+    >>> window_of("'1 hour'", "60000000"), window_of("'1 fortnight'")
+    (TimeWindow(range=3600000000, slide=60000000, start=0), None)
+    """
+    try:
+        lengths = [int(text) if text.isdigit() else spark_duration(text[1:-1]) for text in durations]
+    except ValueError:
+        return None
+    length, slide, start = _three(lengths)
+    return TimeWindow(length, slide, start) if min(length, slide) > 0 and abs(start) < slide else None
+
+
+def _three(lengths: list[int]) -> tuple[int, int, int]:
+    """Length, slide and start, of which only the length has to be given."""
+    length, slide, start = (*lengths, *[lengths[0], 0][len(lengths) - 1 :])
+    return length, slide, start
+
+
 def read_bracket(span: Span, source: Source) -> WindowOverTime:
     """Read what stands between the brackets of ``FROM S [WINDOW 10 min SLIDE 2 min]``."""
     found = _BRACKET.fullmatch(source.text, *span)
@@ -64,7 +88,7 @@ def read_bracket(span: Span, source: Source) -> WindowOverTime:
 
 def _window(lengths: list[int], spans: list[Span], source: Source) -> TimeWindow:
     """Check what Spark checks, each complaint under its own argument."""
-    length, slide, start = (*lengths, *[lengths[0], 0][len(lengths) - 1 :])
+    length, slide, start = _three(lengths)
     for value, span, what in zip(lengths[:2], spans, ("length", "slide"), strict=False):
         if value <= 0:
             source.refuse(span, refusals.not_positive(what))
