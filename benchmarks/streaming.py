@@ -47,6 +47,7 @@ LATENESS = "10 seconds"
 COUNTS = (1, 100, 1000)
 HOUR = "1 hour by 1 minute"
 ONE, FIVE, PLAIN = "Spark, one of 1 h by 1 min", "Spark, five of these at once", "Spark, plain tumbling of 1 min"
+THOUSAND = f"Weft, {COUNTS[-1]:,}"
 READ = "Spark, reads and parses only"
 ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 console = Console(width=150, highlight=False)
@@ -172,6 +173,7 @@ def reading(spark: SparkSession, system: System, folder: Path) -> Measured:
 FAST = Trades(1_000_000, 1_000_000, 40)
 SHORT = Trades(1_000_000, 100_000, 30)
 SLOW = Trades(14_000, 14_000, 160)
+IDLE = Trades(14_000, 1_000, 80)
 FILES_AT_ONCE = 20
 
 
@@ -182,25 +184,29 @@ def systems(feeds: Sequence[Feed], repeats: int) -> Iterator[System]:
         size = feed.trades.a_file
         if feed.trades == SHORT:
             yield System("Weft, 100", feed, size, 10, 15, weft(100), repeats)
+            yield System(THOUSAND, feed, size, 10, 15, weft(1000), repeats)
             yield System(PLAIN, feed, size, 10, 15, plain, repeats)
+        elif feed.trades == IDLE:
+            yield System(THOUSAND, feed, size, 12, 60, weft(1000))
+            yield System(ONE, feed, size, 12, 60, one)
         elif feed.trades == SLOW:
             for count in COUNTS:
-                yield System(f"Weft, {count:,}", feed, size, 8, 16, weft(count))
-            yield System(ONE, feed, size, 8, 16, one)
+                yield System(f"Weft, {count:,}", feed, size, 8, 16, weft(count), repeats if count == COUNTS[-1] else 1)
+            yield System(ONE, feed, size, 8, 16, one, repeats)
             yield System(FIVE, feed, size, 4, 8, five)
             if feed.source == "files":
-                yield System(f"Weft, {COUNTS[-1]:,}", feed, FILES_AT_ONCE * size, 3, 4, weft(COUNTS[-1]))
+                yield System(THOUSAND, feed, FILES_AT_ONCE * size, 3, 4, weft(COUNTS[-1]))
                 yield System(ONE, feed, FILES_AT_ONCE * size, 3, 4, one)
         else:
             files = feed.source == "files"
             for count in COUNTS:
                 yield System(f"Weft, {count:,}", feed, size, 3, 6, weft(count))
-            yield System(f"Weft, {COUNTS[-1]:,}", feed, 2 * size, 2, 3, weft(COUNTS[-1]))
+            yield System(THOUSAND, feed, 2 * size, 2, 3, weft(COUNTS[-1]))
             yield System(ONE, feed, size, 1, 3, one, repeats if files else 1)
             yield System(FIVE, feed, size, 1, 1, five)
             yield System(READ, feed, size, 3, 6, reading)
             if files:
-                yield System(f"Weft, {COUNTS[-1]:,}", feed, 8 * size, 2, 3, weft(COUNTS[-1]), repeats)
+                yield System(THOUSAND, feed, 8 * size, 2, 3, weft(COUNTS[-1]), repeats)
                 yield System(ONE, feed, 4 * size, 1, 2, one, repeats)
 
 
@@ -228,43 +234,59 @@ class Bar:
 
     name: str
     ratios: tuple[float, ...]
-    bar: str
-    holds: bool
+    bar: str = ""
+    holds: bool = True
+
+    @classmethod
+    def at_least(cls, name: str, ratios: tuple[float, ...], least: float | None) -> Bar:
+        """A ratio that is to be no smaller; without a bar it is only told."""
+        return cls(name, ratios) if least is None else cls(name, ratios, f">= {least:g}", middle_of(ratios) >= least)
+
+    @classmethod
+    def at_most(cls, name: str, ratios: tuple[float, ...], most: float) -> Bar:
+        """A ratio that is to be no larger."""
+        return cls(name, ratios, f"<= {most:g}", middle_of(ratios) <= most)
+
+
+middle_of = statistics.median
 
 
 def bars(found: Found) -> list[Bar]:
     """The ratios of this run."""
     made = []
-    for feed in dict.fromkeys((source, trades) for source, trades, *_ in found):
-        best = max(
-            (place for place in found if place[:3] == (*feed, f"Weft, {COUNTS[-1]:,}")),
-            key=lambda at: rate(found[at]),
-            default=None,
-        )
-        theirs = max(
-            (place for place in found if place[:3] == (*feed, ONE)), key=lambda at: rate(found[at]), default=None
-        )
-        if best and theirs:
-            rates = [ours.rate / one.rate for ours, one in zip(found[best], found[theirs], strict=False)]
-            name = f"{feed[0]}, {feed[1]}: rows/s of Weft with 1,000 queries over Spark's with one"
-            barred = feed == (Files.source, FAST.name)
-            made.append(Bar(name, tuple(rates), ">= 5" if barred else "", not barred or statistics.median(rates) >= 5))
-            if (read := (*feed, READ, theirs[3])) in found:
+    for source in dict.fromkeys(place[0] for place in found):
+        fast, slow = (source, FAST.name), (source, SLOW.name)
+        ours, theirs = best(found, (*fast, THOUSAND)), best(found, (*fast, ONE))
+        if ours and theirs:
+            name = f"{source}, {FAST.name}: rows/s of Weft with 1,000 queries over Spark's with one"
+            made.append(Bar.at_least(name, rates(found[ours], found[theirs]), 7 if source == Files.source else None))
+            if (read := (*fast, READ, theirs[3])) in found:
                 most = rate(found[read]) / rate(found[theirs])
-                made.append(Bar(f"{feed[0]}, {feed[1]}: the same, were its queries for nothing", (most,), "", True))
-    short = (Files.source, FAST.name)
-    if (*short, PLAIN, SHORT.a_file) in found:
-        pairs = zip(found[*short, "Weft, 100", SHORT.a_file], found[*short, PLAIN, SHORT.a_file], strict=True)
-        times = [ours.median / one.median for ours, one in pairs]
-        made.append(
-            Bar(
-                "a batch of 100,000: Weft with 100 over Spark's tumbling",
-                tuple(times),
-                "<= 1.5",
-                statistics.median(times) <= 1.5,
-            )
-        )
+                name = f"{source}, {FAST.name}: the same, were its queries for nothing"
+                made.append(Bar.at_least(name, (most,), None))
+        small, one = (*slow, THOUSAND, SLOW.a_file), (*slow, ONE, SLOW.a_file)
+        if small in found and one in found:
+            name = f"{source}, batches of {SLOW.a_file:,}: rows/s of Weft with 1,000 queries over Spark's with one"
+            made.append(Bar.at_least(name, rates(found[small], found[one]), 1.5 if source == Files.source else 1.0))
+    short = (Files.source, SHORT.name)
+    for count, most in (("Weft, 100", 1.5), (THOUSAND, 1.0)):
+        ours, theirs = (*short, count, SHORT.a_file), (*short, PLAIN, SHORT.a_file)
+        if ours in found and theirs in found:
+            pairs = zip(found[ours], found[theirs], strict=True)
+            times = tuple(one.median / other.median for one, other in pairs)
+            made.append(Bar.at_most(f"a batch of {SHORT.a_file:,}: {count} over Spark's tumbling", times, most))
     return made
+
+
+def best(found: Found, system: tuple[str, str, str]) -> Place | None:
+    """The batch size that suits a system best."""
+    places = (place for place in found if place[:3] == system)
+    return max(places, key=lambda place: rate(found[place]), default=None)
+
+
+def rates(ours: Sequence[Measured], theirs: Sequence[Measured]) -> tuple[float, ...]:
+    """Rows a second of one system over those of another, repeat by repeat."""
+    return tuple(one.rate / other.rate for one, other in zip(ours, theirs, strict=False))
 
 
 def rate(runs: Sequence[Measured]) -> float:
@@ -291,7 +313,7 @@ def report(found: Found, made: Sequence[Bar], seconds: float) -> str:
     ratios = [
         (
             bar.name,
-            f"{statistics.median(bar.ratios):.2f}",
+            f"{middle_of(bar.ratios):.2f}",
             f"{min(bar.ratios):.2f} .. {max(bar.ratios):.2f}",
             bar.bar,
             "" if bar.holds else "**missed**",
@@ -343,7 +365,7 @@ def main() -> None:
     parser.add_argument("--report", type=Path, default=ROOT / "bench-out" / "streaming.md")
     options = parser.parse_args()
     began = time.perf_counter()
-    for trades in (FAST, SHORT, SLOW):
+    for trades in (FAST, SHORT, SLOW, IDLE):
         trades.write()
     spark = local_session(
         "weft streaming", master=f"local[{CORES}]", config={"spark.sql.shuffle.partitions": str(CORES)}
@@ -351,7 +373,7 @@ def main() -> None:
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKS)
     found: Found = {}
     if options.only != "Kafka":
-        chosen = list(systems([Files(FAST), Files(SHORT), Files(SLOW)], options.repeats))
+        chosen = list(systems([Files(FAST), Files(SHORT), Files(SLOW), Files(IDLE)], options.repeats))
         # first, in a process that has done nothing else, as a job has one
         found |= run_all(spark, [system for system in chosen if system.repeats > 1])
         found |= run_all(spark, [system for system in chosen if system.repeats == 1 and not options.bars])
