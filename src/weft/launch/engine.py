@@ -40,7 +40,7 @@ from weft.spark.failures import JvmGoneError, jvm_is_gone
 from weft.spark.live.engine import LiveEngine, Pace
 from weft.spark.live.finals_place import FinalsPlace
 from weft.spark.live.next_plan import Wishes
-from weft.spark.sample import look
+from weft.spark.sample import RowsAtHand
 from weft.spark.step import Outcome, StepResult, Totals, step
 from weft.spark.workers import keep_workers, use_this_python
 from weft.store.folder import Folder
@@ -180,7 +180,7 @@ class Engine:
 
     def _planned(self) -> list[tuple[Stream, Plan]]:
         return [
-            (stream, self._plan(stream, self._queries_of(stream)))
+            (stream, self._plan(stream, self._queries_of(stream), self._at_hand(stream)))
             for stream in self._streams.values()
             if self._queries_of(stream)
         ]
@@ -296,13 +296,16 @@ class Engine:
         mine = stream.name.lower()
         return [bound.query for bound in self._queries.values() if bound.query.query.stream.lower() == mine]
 
-    def _plan(self, stream: Stream, queries: Sequence[BoundQuery]) -> Plan:
+    def _plan(self, stream: Stream, queries: Sequence[BoundQuery], at_hand: RowsAtHand) -> Plan:
         asked = PlanRequest(
             *(stream.name, stream.event_time, queries, self.weaving, self.technique, self.buckets),
             limits=self.limits,
-            look=lambda drafted: look(drafted, stream.rows),
+            look=at_hand.look,
         )
         return planner.plan(asked).plan
+
+    def _at_hand(self, stream: Stream) -> RowsAtHand:
+        return RowsAtHand(stream.rows, lambda drafted: self._cut(drafted, stream).engine)
 
     def _cut(self, plan: Plan, stream: Stream) -> ChosenCut:
         constants = self.weaving.constants or Constants.load()
@@ -314,10 +317,11 @@ class Engine:
         by_name = {query.name: query for query in queries}
 
         def compute(names: Sequence[str], into: Folder = folder) -> tuple[Plan, StepResult]:
-            plan = self._plan(stream, [by_name[name] for name in names])
+            at_hand = self._at_hand(stream)
+            plan = self._plan(stream, [by_name[name] for name in names], at_hand)
             if not names:
                 return plan, StepResult({}, Totals())
-            return plan, step(plan, stream.rows, into, self.buckets, self._cut(plan, stream).engine)
+            return plan, step(plan, stream.rows, into, self.buckets, self._cut(plan, stream).engine, at_hand)
 
         def attempt(names: Sequence[str]) -> None:
             trial = Folder(f"{folder.root}/trial-{uuid4().hex[:8]}")

@@ -7,7 +7,7 @@ driver's process.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from weft.plan.cut_engine import CutEngine
 from weft.plan.layout import key_type, layouts
 from weft.plan.model import BITS, Plan, batched, digest
 from weft.query.model import Expression
-from weft.spark.fetching import arrow_schema, arrow_type, brought
+from weft.spark.fetching import arrow_schema, arrow_type
 from weft.spark.rows import (
     bits_text,
     event_micros,
@@ -61,33 +61,53 @@ def left_to_jvm(plan: Plan, rows: DataFrame) -> dict[int, str]:
     return found
 
 
-def projected(rows: DataFrame, plan: Plan, mark: str | None = None) -> DataFrame:
-    """Event times, predicates, keys and arguments of all rows, for the kernels.
+@dataclass(frozen=True)
+class Projection:
+    """What Spark makes of rows for the kernels: event times, predicates, keys and arguments.
 
-    Nothing is evaluated for rows without event time, nor for those where ``mark`` is not NULL: they could not be read.
+    Nothing is evaluated for rows without event time, nor for those that could not be read.
     """
-    worded, counted = _marked(rows, plan, mark)
-    if mark is not None:
-        counted[BAD] = f"{mark} IS NOT NULL"
-    evaluated, checked = _evaluated(plan)
-    keys = {name for grouping in plan.groupings for name in grouping.key_columns}
-    needed = {name: checked.get(name, name) for name in evaluated if name in keys}
-    needed |= {name: checked.get(text, text) for name, text in Cutter(plan).inputs.items()}
-    made = worded.selectExpr(*(f"{text} AS {name}" for name, text in (counted | evaluated).items()))
-    if needed == {name: name for name in evaluated}:
-        return made
-    # above what makes the values, so that none is made twice
-    return made.selectExpr(*counted, *(f"{text} AS {name}" for name, text in needed.items()))
+
+    marks: RowMarks
+    evaluated: tuple[tuple[str, str], ...]
+    needed: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, rows: DataFrame, plan: Plan, mark: str | None = None) -> Projection:
+        """The projection for a plan; rows where ``mark`` is not NULL could not be read."""
+        evaluated, checked = _evaluated(plan)
+        keys = {name for grouping in plan.groupings for name in grouping.key_columns}
+        needed = {name: checked.get(name, name) for name in evaluated if name in keys}
+        needed |= {name: checked.get(text, text) for name, text in Cutter(plan).inputs.items()}
+        return cls(RowMarks.of(rows, plan, mark), tuple(evaluated.items()), tuple(needed.items()))
+
+    def over(self, rows: DataFrame) -> DataFrame:
+        """The rows, projected."""
+        counted = self.marks.columns
+        if self.marks.bad is not None:
+            counted[BAD] = self.marks.bad
+        evaluated = dict(self.evaluated)
+        made = self.marks.over(rows).selectExpr(*(f"{text} AS {name}" for name, text in (counted | evaluated).items()))
+        if dict(self.needed) == {name: name for name in evaluated}:
+            return made
+        # above what makes the values, so that none is made twice
+        return made.selectExpr(*counted, *(f"{text} AS {name}" for name, text in self.needed))
+
+
+def projected(rows: DataFrame, plan: Plan, mark: str | None = None) -> DataFrame:
+    """Rows as kernels want them."""
+    return Projection.of(rows, plan, mark).over(rows)
 
 
 def glimpsed(rows: DataFrame, plan: Plan) -> DataFrame:
     """Event times and predicates of all rows, and a number for the keys of each grouping, equal where these are."""
-    worded, marks = _marked(rows, plan)
+    marks = RowMarks.of(rows, plan)
     evaluated, _ = _evaluated(plan)
     keys = {grouping.key_columns for grouping in plan.groupings}
     wanted = {name: evaluated[name] for columns in keys for name in columns}
-    made = worded.selectExpr(*marks, *(f"{text} AS {name}" for name, text in wanted.items()))
-    return made.selectExpr(*marks, *(f"xxhash64({', '.join(('0', *some))}) AS {glimpse(some)}" for some in keys))
+    made = marks.over(rows).selectExpr(*marks.columns, *(f"{text} AS {name}" for name, text in wanted.items()))
+    hashes = (f"xxhash64({', '.join(('0', *some))}) AS {glimpse(some)}" for some in keys)
+    return made.selectExpr(*marks.columns, *hashes)
 
 
 def glimpse(keys: Sequence[str]) -> str:
@@ -95,14 +115,34 @@ def glimpse(keys: Sequence[str]) -> str:
     return digest("h", *keys)
 
 
-def _marked(rows: DataFrame, plan: Plan, mark: str | None = None) -> tuple[DataFrame, dict[str, str]]:
-    """Rows with their event times and predicates, and the columns that hold these."""
-    instant = event_micros(rows, plan.event_time)
-    instant = instant if mark is None else f"CASE WHEN {mark} IS NULL THEN {instant} END"
-    timed = rows.selectExpr("*", f"{instant} AS {TIME}")
-    words = {f"{WORD}{n}": _word(map(predicate_text, word)) for n, word in enumerate(batched(plan.predicates, BITS))}
-    worded = timed.selectExpr("*", *(f"{text} AS {name}" for name, text in words.items())) if words else timed
-    return worded, {name: name for name in (TIME, *words)}
+@dataclass(frozen=True)
+class RowMarks:
+    """Event times and predicates of rows, as Spark SQL."""
+
+    instant: str
+    words: tuple[tuple[str, str], ...]
+    bad: str | None
+    """Whether a record could not be read, where that may be."""
+
+    @classmethod
+    def of(cls, rows: DataFrame, plan: Plan, mark: str | None = None) -> RowMarks:
+        """The marks that a plan looks for."""
+        instant = event_micros(rows, plan.event_time)
+        texts = (_word(map(predicate_text, word)) for word in batched(plan.predicates, BITS))
+        words = tuple((f"{WORD}{number}", text) for number, text in enumerate(texts))
+        if mark is None:
+            return cls(instant, words, None)
+        return cls(f"CASE WHEN {mark} IS NULL THEN {instant} END", words, f"{mark} IS NOT NULL")
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that hold event times and predicates."""
+        return {name: name for name in (TIME, *dict(self.words))}
+
+    def over(self, rows: DataFrame) -> DataFrame:
+        """Rows with these columns."""
+        timed = rows.selectExpr("*", f"{self.instant} AS {TIME}")
+        return timed.selectExpr("*", *(f"{text} AS {name}" for name, text in self.words)) if self.words else timed
 
 
 def _word(conditions: Iterable[str]) -> str:
@@ -124,11 +164,6 @@ def _evaluated(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
 def _timely(expression: Expression, text: str) -> str:
     """The text, evaluated only for rows that have a time; a bare column cannot fail."""
     return text if expression.column is not None else f"CASE WHEN {TIME} IS NOT NULL THEN {text} END"
-
-
-def cut_here(rows: DataFrame, plan: Plan) -> Cut:
-    """The slices of all rows, which are brought to this process."""
-    return cut_table(brought(projected(rows, plan)), Cutter(plan))
 
 
 def cut_table(rows: pa.Table, cutter: Cutter) -> Cut:

@@ -16,14 +16,15 @@ from weft.plan.model import Plan
 from weft.plan.placing import bucket_text, hash_text, node_text
 from weft.spark.bucket_task import THREADS, BucketTask, Order
 from weft.spark.fetching import TooLargeError, arrow_schema, observed_by
-from weft.spark.kernel_cut import cut_here, cut_into_buckets, read_counts
+from weft.spark.kernel_cut import cut_into_buckets, cut_table, read_counts
 from weft.spark.packed import packed, packing_of
 from weft.spark.rows import slices
+from weft.spark.sample import RowsAtHand
 from weft.spark.scatter import Scattered
 from weft.spark.sending import sendable
 from weft.step.answer_files import AnswerFiles, Written, count_distinct
 from weft.step.arriving import PackedRows
-from weft.step.cutting import Counts
+from weft.step.cutting import Counts, Cutter
 from weft.step.new_slices import NewSlices
 from weft.step.parts import AT_ONCE, HASH
 from weft.step.state import GROUPING, NODE, State
@@ -99,13 +100,22 @@ class Made:
     written: Written
 
 
-def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int, cut: CutEngine = "jvm") -> StepResult:
+def step(
+    plan: Plan,
+    rows: DataFrame,
+    folder: Folder,
+    buckets: int,
+    cut: CutEngine = "jvm",
+    at_hand: RowsAtHand | None = None,
+) -> StepResult:
     """Answer all queries of ``plan`` over ``rows``; answers are written to ``folder``, a file a query and bucket.
 
     Parameters
     ----------
     cut
         Who cuts the rows, which has to be able to; the workers, if the driver is to and rows are too many for it.
+    at_hand
+        The rows that the planner looked at.
     """
     started = time.perf_counter()
     folder.make_folder("")
@@ -114,7 +124,7 @@ def step(plan: Plan, rows: DataFrame, folder: Folder, buckets: int, cut: CutEngi
         made = None
         if cut == "driver":
             with suppress(TooLargeError):
-                made = answered_here(prepared, rows, folder)
+                made = answered_here(prepared, at_hand or RowsAtHand(rows, lambda _: cut), folder)
         if made is None:
             scattering = scattered_by_workers if cut != "jvm" else scattered_by_jvm
             with scattering(plan, rows, buckets) as (scattered, counts):
@@ -170,9 +180,9 @@ def answered_in_buckets(plan: StepPlan, scattered: Scattered, counts: Counts, fo
     return Made(counts.rows, counts.without_time, sum(result.slices for result in results), written)
 
 
-def answered_here(plan: StepPlan, rows: DataFrame, folder: Folder) -> Made:
+def answered_here(plan: StepPlan, rows: RowsAtHand, folder: Folder) -> Made:
     """Rows to answers in this process; Spark only evaluates what queries say."""
-    cut = cut_here(rows, plan.plan)
+    cut = cut_table(rows.projected(plan.plan), Cutter(plan.plan))
     new = NewSlices.of_kernels(plan, cut.tables)
     # steps over several streams write to one folder
     prefix = f"here-{uuid4().hex[:12]}-"
