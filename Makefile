@@ -12,6 +12,7 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	$(BIN)/python -m weft.spark.warm
+	@$(BIN)/python -m weft.launch.class_archive 2>$(VENV)/classes.log || echo "no archive of Java's classes: $(VENV)/classes.log says why"
 	touch $@
 
 demo: install

@@ -12,6 +12,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from weft.errors import WeftError
+from weft.java.classes import archive_options
 from weft.java.home import use_java
 from weft.java.packages import CARRIED, resolve
 from weft.launch.cluster import await_executors, in_words, knock, watch_executors
@@ -119,7 +120,7 @@ def settings(master: str, memory: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": " ".join(JAVA_OPTIONS),
+        "spark.driver.extraJavaOptions": " ".join([*JAVA_OPTIONS, *archive_options()]),
         # a session that answers again and again keeps the code that Java has made fast, also beside other queries
         "spark.sql.codegen.cache.maxEntries": "1000",
         # a stream's files are cut by the settings of the session that opened it: several tasks a core, so that cores

@@ -19,6 +19,8 @@ FEW_FALLS = 0.05
 """Rows with at most so many steps back in time count as ordered by time."""
 ODD = np.uint64(0x9E3779B97F4A7C15)
 """The golden ratio in 64 bits: multiplying by it spreads low bits over all."""
+SECOND_ODD = np.uint64(0xBF58476D1CE4E5B9)
+"""Another such number, of Steele and others' SplitMix."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ def mixed(columns: Sequence[Array]) -> Array:
     """
     found = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        found = (found ^ column.astype(np.int64).view(np.uint64)) * ODD
-        found ^= found >> np.uint64(29)
+        # small numbers, and 0 before all, would else give sums and differences of the same few products
+        found = ((found + ODD) ^ column.astype(np.int64).view(np.uint64)) * ODD
+        found = (found ^ (found >> np.uint64(30))) * SECOND_ODD
+        found ^= found >> np.uint64(27)
     return found.view(np.int64)

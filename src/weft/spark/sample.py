@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from weft.algebra.numbers import Array
@@ -49,7 +50,8 @@ class RowsAtHand:
     def look(self, plan: Plan) -> list[Sampled]:
         """The sample, grouping by grouping; of all rows, where these would come here anyway."""
         if plan.groupings and self._engine(plan) == "driver":
-            with suppress(TooLargeError):
+            # a value that stops a query stops the run itself, which names it; a plan is made without
+            with suppress(TooLargeError, PySparkException):
                 cutter = Cutter(plan)
                 some = self.projected(plan).slice(0, SAMPLE_ROWS).combine_chunks()
                 block = Block(cutter, cutter.wanted(some))
