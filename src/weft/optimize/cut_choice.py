@@ -16,8 +16,8 @@ from weft.plan.cut_engine import CutEngine
 from weft.plan.layout import layouts
 from weft.plan.model import BITS, Plan
 
-MOST_BROUGHT = 2_000_000
-"""So many rows are brought to the driver's process at most: all of them are in its memory at once."""
+MOST_BROUGHT = 80_000_000
+"""So many values are brought to the driver's process at most: all of them are in its memory at once, and in Java's."""
 UNSEEN_SLICES = 0.2
 """Slices a row and grouping, where nothing tells."""
 
@@ -104,6 +104,6 @@ def choose_cut(
     ['driver', 'workers']
     """
     made = UNSEEN_SLICES * rows * shape.groupings if slices is None else slices
-    allowed = [engine for engine in engines if engine != "driver" or rows <= MOST_BROUGHT]
+    allowed = [engine for engine in engines if engine != "driver" or rows * shape.columns <= MOST_BROUGHT]
     seconds = {engine: shape.work(engine, rows, made).seconds(constants.cut[engine]) for engine in allowed}
     return CutChoice(min(seconds.items(), key=by_seconds)[0], rows, seconds)

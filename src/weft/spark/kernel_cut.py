@@ -166,9 +166,13 @@ def _timely(expression: Expression, text: str) -> str:
     return text if expression.column is not None else f"CASE WHEN {TIME} IS NOT NULL THEN {text} END"
 
 
+THREADS = 2
+"""Blocks of rows that are cut at the same time where there is nobody else."""
+
+
 def cut_table(rows: pa.Table, cutter: Cutter) -> Cut:
     """The slices of projected rows."""
-    cutting = Cutting(cutter)
+    cutting = Cutting(cutter, threads=THREADS)
     found: dict[int, list[pa.Table]] = {}
     for number, slices in cutting.slices(rows.to_batches()):
         found.setdefault(number, []).append(slices)

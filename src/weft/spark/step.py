@@ -187,7 +187,7 @@ def answered_here(plan: StepPlan, rows: RowsAtHand, folder: Folder) -> Made:
     # steps over several streams write to one folder
     prefix = f"here-{uuid4().hex[:12]}-"
     with AnswerFiles(plan, folder, prefix, sheet=f"{prefix}sheet.parquet", threads=THREADS) as files:
-        files.take(turn(plan, new, State(), plan.emission(None, None)).answers)
+        files.take(turn(plan, new, State(), plan.emission(None, None), threads=THREADS).answers)
     return Made(cut.counts.rows, cut.counts.without_time, len(new), files.written)
 
 

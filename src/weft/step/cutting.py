@@ -28,6 +28,7 @@ from weft.step.cutting_kernels import NONE, Edges, Numbered, accumulated, combin
 from weft.step.key_codes import value_codes
 from weft.step.key_values import as_grouped
 from weft.step.retained import merged_partials, partial_columns
+from weft.step.side_by_side import mapped
 
 TIME = "__weft_time"
 """Event time in microseconds since the epoch; NULL where there is none, and in records that could not be read."""
@@ -384,19 +385,24 @@ class Cutting:
     """Cuts a stream of record batches and counts its rows.
 
     Blocks of a stream in order share few slices, which are sent on at once; others are held, to be merged.
+
+    Parameters
+    ----------
+    threads
+        How many blocks are cut at the same time.
     """
 
-    def __init__(self, cutter: Cutter, at_once: int = AT_ONCE, held: int = HELD) -> None:
+    def __init__(self, cutter: Cutter, at_once: int = AT_ONCE, held: int = HELD, threads: int = 1) -> None:
         self.counts = Counts()
         self._cutter = cutter
         self._at_once = at_once
         self._most = 0 if cutter.plan.ordered else held
         self._held: dict[int, list[pa.Table]] = {}
+        self._threads = threads
 
     def slices(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
         """Tables of slices with the numbers of their groupings."""
-        for block in blocks(batches, self._at_once):
-            cut = self._cutter.cut(block)
+        for cut in mapped(self._cutter.cut, blocks(batches, self._at_once), self._threads):
             self.counts += cut.counts
             for number, table in cut.tables.items():
                 self._held.setdefault(number, []).append(table)
@@ -415,10 +421,12 @@ class Cutting:
 def blocks(batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator[pa.Table]:
     """Batches put together until they have ``at_once`` rows, or are large."""
     waiting: list[pa.RecordBatch] = []
+    rows = size = 0
     for batch in batches:
         waiting.append(batch)
-        if sum(map(len, waiting)) >= at_once or sum(one.nbytes for one in waiting) >= BYTES:
+        rows, size = rows + len(batch), size + batch.nbytes
+        if rows >= at_once or size >= BYTES:
             yield pa.Table.from_batches(waiting).combine_chunks()
-            waiting = []
+            waiting, rows, size = [], 0, 0
     if waiting:
         yield pa.Table.from_batches(waiting).combine_chunks()

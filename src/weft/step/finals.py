@@ -27,6 +27,7 @@ from weft.step.emission import Emission
 from weft.step.kept_panes import KeptPanes
 from weft.step.key_numbers import KeyNumbers
 from weft.step.panes import Measured, Panes
+from weft.step.side_by_side import side_by_side
 from weft.step.slices import Passing, Shards, Slices, taken
 from weft.step.step_plan import StepPlan
 
@@ -68,11 +69,15 @@ class Finals:
     ----------
     keeps
         Whether more slices will come: then panes are kept for them.
+    threads
+        On how many sets of keys and predicates work is done at the same time, where nothing is kept: each more costs
+        the memory of one more.
     """
 
-    def __init__(self, plan: StepPlan, *, keeps: bool) -> None:
+    def __init__(self, plan: StepPlan, *, keeps: bool, threads: int = 1) -> None:
         self.plan = plan
         self._keeps = keeps
+        self._threads = threads
         self._parts = {
             id: [
                 KeyedFinals(grouping, keys, queries, plan.plan.technique, keeps)
@@ -107,7 +112,7 @@ class Finals:
     def answers(self, emission: Emission) -> Iterator[Answer]:
         """The answers that are due; from panes that are kept, those first whose select lists Spark has to compute."""
         if not self._keeps:
-            yield from self._once(emission)
+            yield from self._once(emission) if self._threads == 1 else self._beside(emission)
             return
         for work in (
             partial(KeyedFinals.caught_up, emission=emission),
@@ -123,10 +128,18 @@ class Finals:
         for id, parts in self._parts.items():
             waiting = self._waiting.pop(id, [])
             for part in parts:
-                for fresh in waiting:
-                    part.absorb(fresh)
-                yield from part.all_answers(emission)
+                for some in part.all_answers(waiting, emission):
+                    yield from some
                 part.let_go()
+
+    def _beside(self, emission: Emission) -> Iterator[Answer]:
+        """All answers, of several sets of keys and predicates at the same time: what takes longest first."""
+        parts = [(part, self._waiting.get(id, [])) for id, some in self._parts.items() for part in some]
+        with ThreadPoolExecutor(self._threads, "weft-finals") as pool:
+            ordered = list(pool.map(lambda some: some[0].all_answers(some[1], emission), parts))
+        self._waiting.clear()
+        shares = sorted((share for some in ordered for share in some), key=len, reverse=True)
+        yield from side_by_side(shares, self._threads)
 
     def _of_each(self, work: Callable[[KeyedFinals], Iterator[Found]]) -> Iterator[Iterable[Found]]:
         """The same work on all sets of keys, in their order; side by side where there is much of it."""
@@ -171,6 +184,20 @@ class Kept:
         numbers = [emission.of(query)[0] for query in self.queries]
         step, _ = self.queries[0].window.extent
         return min(numbers) * step
+
+
+@dataclass(frozen=True)
+class Share:
+    """Answers of queries by the same keys and with the same WHERE, which share most; to be read once."""
+
+    queries: Sequence[BoundQuery]
+    answers: Iterable[Answer]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.answers)
 
 
 @dataclass
@@ -227,11 +254,16 @@ class KeyedFinals:
             self._log.append((fresh, self._numbers.number(columns, len(fresh))))
             self._spans, self._whole, self._shared = {}, {}, {}
 
-    def all_answers(self, emission: Emission) -> Iterator[Answer]:
+    def all_answers(self, slices: Iterable[Fresh], emission: Emission) -> list[Share]:
         """The answers from all slices there are, and the failures of queries that have none."""
-        if self._error is not None:
-            return (Answer.failed(query, self._error) for query in self.queries)
-        return guarded(self.queries, self._from_all(emission))
+        for fresh in slices:
+            self.absorb(fresh)
+        try:
+            if self._error is not None:
+                raise self._error
+            return list(self._from_all(emission))
+        except Exception as error:
+            return [Share(self.queries, [Answer.failed(query, error) for query in self.queries])]
 
     def let_go(self) -> None:
         """Forget all slices."""
@@ -252,16 +284,18 @@ class KeyedFinals:
             return (Answer.failed(query, self._error) for query in own)
         return guarded(own, self._from_kept(emission, direct))
 
-    def _from_all(self, emission: Emission) -> Iterator[Answer]:
-        """Answers from all slices there are, which share most next to each other."""
+    def _from_all(self, emission: Emission) -> Iterator[Share]:
+        """Answers from all slices there are, which are in order then."""
         if not self._log:
             return
         self._check_keys(self.keys, emission)
         here = self._log[0][0].node
         due = [query for query in self.queries if _is_due(emission, query) and self._is_here(query, here)]
+        if due:
+            self._span(0)
         for predicate, trees in self._woven(due).items():
             some = [query for queries in trees.values() for query in queries]
-            yield from guarded(some, self._from_passing(predicate, trees, emission))
+            yield Share(some, guarded(some, self._from_passing(predicate, trees, emission)))
 
     def _from_passing(
         self, predicate: Predicate, trees: Mapping[Cuts, Sequence[BoundQuery]], emission: Emission

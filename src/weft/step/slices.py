@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -46,6 +47,8 @@ class Slices:
     """Where in the table each slice stands."""
     _decoded: dict[tuple[str, ...], Decoded] = field(default_factory=dict)
     _signatures: dict[str, Array] = field(default_factory=dict)
+    _decoding: Lock = field(default_factory=Lock)
+    """Predicates are worked on side by side, and all decode the same."""
 
     @classmethod
     def of(cls, grouping: Grouping, table: pa.Table, numbers: Array, rows: Array) -> Slices:
@@ -67,9 +70,10 @@ class Slices:
     def decoded(self, partial: Partial, predicate: Predicate) -> Decoded:
         """The partial's columns as numbers, whether or not the predicate's bit is set."""
         names = self._names(partial, predicate)
-        if names not in self._decoded:
-            self._decoded[names] = partial.measure.decode(self.columns(partial, predicate))
-        return self._decoded[names]
+        with self._decoding:
+            if names not in self._decoded:
+                self._decoded[names] = partial.measure.decode(self.columns(partial, predicate))
+            return self._decoded[names]
 
     def columns(self, partial: Partial, predicate: Predicate) -> list[pa.Array]:
         """The partial's columns as Spark made them, in the order of keys and time."""

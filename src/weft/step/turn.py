@@ -29,7 +29,14 @@ class Turned:
     """The caches, as new as the next state; good for the next turn once the answers were read."""
 
 
-def turn(plan: StepPlan, new: NewSlices, state: State, emission: Emission, finals: Finals | None = None) -> Turned:
+def turn(
+    plan: StepPlan,
+    new: NewSlices,
+    state: State,
+    emission: Emission,
+    finals: Finals | None = None,
+    threads: int = 1,
+) -> Turned:
     """Answers that are due, and the next state.
 
     Parameters
@@ -38,8 +45,10 @@ def turn(plan: StepPlan, new: NewSlices, state: State, emission: Emission, final
         From which watermark to which; no bound at the end closes all windows, and leaves no state.
     finals
         Caches that the last turn under this plan left, which hold all of ``state``; made from it if there are none.
+    threads
+        How many work at the same time where nothing is kept.
     """
-    finals = finals or finals_over(plan, state, emission.after)
+    finals = finals or finals_over(plan, state, emission.after, threads)
     finals.absorb(new.fresh)
 
     def after() -> State:
@@ -48,8 +57,8 @@ def turn(plan: StepPlan, new: NewSlices, state: State, emission: Emission, final
     return Turned(finals.answers(emission), after, finals)
 
 
-def finals_over(plan: StepPlan, state: State, watermark: int | None) -> Finals:
+def finals_over(plan: StepPlan, state: State, watermark: int | None, threads: int) -> Finals:
     """The caches that hold all of a state; a plan that retains nothing has none to hold."""
     if not plan.retains:
-        return Finals(plan, keeps=False)
+        return Finals(plan, keeps=False, threads=threads)
     return Finals.over(plan, fresh_of(plan, state.tables(plan, watermark)))
