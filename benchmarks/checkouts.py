@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,15 @@ UNNESTED = [7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 7
 # ------------------------------------------------------------------------------------------- the side of a checkout
 
 
-def side(work: Path) -> None:
+Workload = Callable[[Any, Path, Path], float | None]
+"""Given a session, a folder for what is kept and one for what is not; gives the seconds of a batch, if it has some."""
+
+
+def side(work: Path, workloads: Mapping[str, Workload]) -> None:
     """Do what is asked for on standard input, a word a line, and tell what it took."""
     # the modules beside this file are those of the checkout
-    sys.path.remove(str(HERE))
+    if str(HERE) in sys.path:
+        sys.path.remove(str(HERE))
     from thousand import start_spark
 
     spark = start_spark("6g")
@@ -54,7 +59,7 @@ def side(work: Path) -> None:
         folder = Path(tempfile.mkdtemp(dir=work))
         before, began = processor_seconds(), time.perf_counter()
         with PeakMemory() as peak:
-            batches = WORKLOADS[name](spark, work, folder)
+            batches = workloads[name](spark, work, folder)
         taken, processor = time.perf_counter() - began, processor_seconds() - before
         shutil.rmtree(folder, ignore_errors=True)
         measured = {"seconds": taken, "processor": processor, "batch": batches, "memory": peak.gigabytes}
@@ -103,7 +108,7 @@ class PeakMemory:
             self.gigabytes = max(self.gigabytes, held / 1e9)
 
 
-def of_thousand(count: int, rows: int) -> Callable[[Any, Path, Path], float | None]:
+def of_thousand(count: int, rows: int) -> Workload:
     """The first queries of ``thousand.py``, written to the end."""
 
     def run(spark: Any, work: Path, folder: Path) -> None:
@@ -198,7 +203,7 @@ def unnested_texts() -> str:
     return ";\n".join(made)
 
 
-WORKLOADS: dict[str, Callable[[Any, Path, Path], float | None]] = {
+WORKLOADS: dict[str, Workload] = {
     "thousand.py, 1 query": of_thousand(1, 5_000_000),
     "thousand.py, 100 queries": of_thousand(100, 5_000_000),
     "thousand.py, 1,000 queries": of_thousand(1_000, 5_000_000),
@@ -218,9 +223,9 @@ WORKLOADS: dict[str, Callable[[Any, Path, Path], float | None]] = {
 class Side:
     """The process of a checkout."""
 
-    def __init__(self, checkout: Path, work: Path) -> None:
+    def __init__(self, checkout: Path, work: Path, script: Path = HERE / "checkouts.py") -> None:
         path = os.pathsep.join([str(checkout / "src"), str(checkout / "benchmarks")])
-        command = [sys.executable, str(HERE / "checkouts.py"), "--side", str(work)]
+        command = [sys.executable, str(script), "--side", str(work)]
         self._log = work / f"{checkout.name}.log"
         pipe = subprocess.PIPE
         environment = {**os.environ, "PYTHONPATH": path}
@@ -336,7 +341,7 @@ def main() -> None:
     parser.add_argument("--side", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:
-        side(options.side)
+        side(options.side, WORKLOADS)
         return
     before, after = options.checkouts
     from weft.cli.demo import flights_file

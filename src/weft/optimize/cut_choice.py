@@ -90,9 +90,19 @@ def by_seconds(item: tuple[CutEngine, float]) -> float:
 
 
 def choose_cut(
-    shape: CutShape, rows: float, slices: float | None, constants: Constants, engines: Collection[CutEngine]
+    shape: CutShape,
+    rows: float,
+    slices: float | None,
+    constants: Constants,
+    engines: Collection[CutEngine],
+    most: float = MOST_BROUGHT,
 ) -> CutChoice:
     """The cheapest of some engines for a plan over so many rows, of which so many slices are expected.
+
+    Parameters
+    ----------
+    most
+        How many values the driver's process has room for.
 
     Examples
     --------
@@ -104,6 +114,6 @@ def choose_cut(
     ['driver', 'workers']
     """
     made = UNSEEN_SLICES * rows * shape.groupings if slices is None else slices
-    allowed = [engine for engine in engines if engine != "driver" or rows * shape.columns <= MOST_BROUGHT]
+    allowed = [engine for engine in engines if engine != "driver" or rows * shape.columns <= most]
     seconds = {engine: shape.work(engine, rows, made).seconds(constants.cut[engine]) for engine in allowed}
     return CutChoice(min(seconds.items(), key=by_seconds)[0], rows, seconds)

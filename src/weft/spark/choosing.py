@@ -9,7 +9,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 
 from weft.optimize.constants import Constants
-from weft.optimize.cut_choice import CutChoice, CutShape, choose_cut
+from weft.optimize.cut_choice import MOST_BROUGHT, CutChoice, CutShape, choose_cut
 from weft.plan.cut_engine import CutEngine, CutWish
 from weft.plan.model import Plan
 from weft.spark.kernel_cut import left_to_jvm
@@ -18,6 +18,8 @@ COMPRESSED = 4.0
 """So much larger are rows in memory than in the files that they are read from, roughly."""
 UNKNOWN = 2.0**60
 """What Spark takes for the size of that of which it knows nothing, or more."""
+SHARE_OF_HEAP = 0.25
+BYTES_OF_A_VALUE = 8
 MANY = 1e6
 """So many rows there are taken to be where nothing tells."""
 
@@ -61,6 +63,12 @@ class CutChooser:
         return left_to_jvm(self.plan, self._rows)
 
     @cached_property
+    def _room(self) -> float:
+        """How many values may be brought: Java's heap holds them all before they are sent on."""
+        heap = self._rows.sparkSession._jvm.java.lang.Runtime.getRuntime().maxMemory()  # type: ignore[union-attr]
+        return float(min(MOST_BROUGHT, heap * SHARE_OF_HEAP / BYTES_OF_A_VALUE))
+
+    @cached_property
     def _shape(self) -> CutShape:
         return CutShape.of(self.plan)
 
@@ -85,7 +93,7 @@ class CutChooser:
             count, engines = MANY, ("jvm", "workers")
         if slices is None and self.plan.sampled:
             slices = sum(self.plan.loads) / self.plan.sampled * count
-        choice = choose_cut(self._shape, count, slices, self._constants, engines)
+        choice = choose_cut(self._shape, count, slices, self._constants, engines, self._room)
         return ChosenCut(choice.engine, choice)
 
 
