@@ -321,7 +321,8 @@ class Engine:
             plan = self._plan(stream, [by_name[name] for name in names], at_hand)
             if not names:
                 return plan, StepResult({}, Totals())
-            return plan, step(plan, stream.rows, into, self.buckets, self._cut(plan, stream).engine, at_hand)
+            engine = "driver" if at_hand.are_here else self._cut(plan, stream).engine
+            return plan, step(plan, stream.rows, into, self.buckets, engine, at_hand)
 
         def attempt(names: Sequence[str]) -> None:
             trial = Folder(f"{folder.root}/trial-{uuid4().hex[:8]}")

@@ -28,9 +28,9 @@ _KERNEL = {
 
 
 _CUT = {
-    "jvm": {"step": 0.2, "moved": 0.0, "grouped": 5.0e-8, "updated": 6.0e-9, "sliced": 1.1e-7},
-    "workers": {"step": 0.36, "moved": 4.0e-8, "grouped": 2.0e-8, "updated": 2.0e-9, "sliced": 1.2e-7},
-    "driver": {"step": 0.13, "moved": 3.2e-8, "grouped": 5.0e-9, "updated": 1.0e-9, "sliced": 3.4e-8},
+    "jvm": {"step": 0.17, "moved": 0.0, "grouped": 4.0e-8, "updated": 6.0e-9, "sliced": 1.3e-7},
+    "workers": {"step": 0.36, "moved": 4.0e-8, "grouped": 2.0e-8, "updated": 2.0e-9, "sliced": 1.3e-7},
+    "driver": {"step": 0.13, "moved": 3.8e-8, "grouped": 5.0e-9, "updated": 1.0e-9, "sliced": 3.4e-8},
 }
 """What cutting costs each engine, see :class:`~weft.optimize.cut_choice.CutWork`."""
 

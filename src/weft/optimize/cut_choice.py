@@ -16,9 +16,9 @@ from weft.plan.cut_engine import CutEngine
 from weft.plan.layout import layouts
 from weft.plan.model import BITS, Plan
 
-MOST_BROUGHT = 80_000_000
+MOST_BROUGHT = 20_000_000
 """So many values are brought to the driver's process at most: all of them are in its memory at once, and in Java's."""
-UNSEEN_SLICES = 0.2
+UNSEEN_SLICES = 0.05
 """Slices a row and grouping, where nothing tells."""
 
 

@@ -58,6 +58,17 @@ class RowsAtHand:
                 return [_sampled(grouping, block, _key_numbers(grouping, block)) for grouping in plan.groupings]
         return look(plan, self._rows)
 
+    @property
+    def are_here(self) -> bool:
+        """Whether the rows were brought: then it is cheapest to cut them here, whatever more is known of them now."""
+        return self._brought is not None
+
+    def taken(self, plan: Plan) -> pa.Table:
+        """All rows, as kernels want them; they are not kept here any longer."""
+        rows = self.projected(plan)
+        self._brought = None
+        return rows
+
     def projected(self, plan: Plan) -> pa.Table:
         """All rows, as kernels want them."""
         projection = Projection.of(self._rows, plan)

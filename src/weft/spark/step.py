@@ -182,7 +182,7 @@ def answered_in_buckets(plan: StepPlan, scattered: Scattered, counts: Counts, fo
 
 def answered_here(plan: StepPlan, rows: RowsAtHand, folder: Folder) -> Made:
     """Rows to answers in this process; Spark only evaluates what queries say."""
-    cut = cut_table(rows.projected(plan.plan), Cutter(plan.plan))
+    cut = cut_table(rows.taken(plan.plan), Cutter(plan.plan))
     new = NewSlices.of_kernels(plan, cut.tables)
     # steps over several streams write to one folder
     prefix = f"here-{uuid4().hex[:12]}-"

@@ -139,6 +139,7 @@ class Finals:
             ordered = list(pool.map(lambda some: some[0].all_answers(some[1], emission), parts))
         self._waiting.clear()
         shares = sorted((share for some in ordered for share in some), key=len, reverse=True)
+        del parts, ordered
         yield from side_by_side(shares, self._threads)
 
     def _of_each(self, work: Callable[[KeyedFinals], Iterator[Found]]) -> Iterator[Iterable[Found]]:
